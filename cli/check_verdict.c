@@ -43,11 +43,20 @@ static bool read_row(const tm_job *job, uint64_t row, row_words *out_words) {
 
 static bool is_level(const row_words *words, const char *level) { return strcmp(words->level, level) == 0; }
 
+/* Cells of a name that a line shows: what names have in common is at their ends, as in a table. */
+#define NAME_CELLS 160u
+#define NAME_BYTES 4096u
+
+static void shorten_name(const tm_cell *name, char *out) {
+  tm_printable_escape(name->text, (size_t)name->count, out, NAME_BYTES);
+  tm_printable_shorten(out, NAME_CELLS);
+}
+
 /* "file: tensor: message" */
 static void write_line(const row_words *words, char *out, size_t capacity) {
-  char file[1024], tensor[512] = "";
+  char file[1024], tensor[NAME_BYTES] = "";
   tm_printable_escape(words->file, strlen(words->file), file, sizeof file);
-  if (words->tensor.defined) tm_printable_escape(words->tensor.text, (size_t)words->tensor.count, tensor, sizeof tensor);
+  if (words->tensor.defined) shorten_name(&words->tensor, tensor);
   snprintf(out, capacity, "%s: %s%s%s", file, tensor, words->tensor.defined ? ": " : "", words->message);
 }
 

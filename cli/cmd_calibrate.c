@@ -27,7 +27,7 @@ typedef struct calibration {
   tm_invocation   *invocation;
   tm_context      *context;
   calibration_row *rows;
-  uint64_t         row_count;
+  _Atomic uint64_t row_count;   /* of those that are whole: an interrupt tells of them, too */
   uint64_t         case_count;  /* of all devices */
   uint64_t         begin_ns;
   uint64_t         budget_ns;
@@ -51,6 +51,36 @@ static void show_progress(calibration *c, uint64_t done, const char *device, con
 
 static void clear_progress(calibration *c) {
   if (atomic_exchange(&c->is_shown, false)) fputs("\r\x1b[K", stderr);
+}
+
+/* ---- the document ---- */
+
+static void print_json(const calibration *c, bool is_whole) {
+  const uint64_t count = atomic_load(&c->row_count);
+  tm_json_writer json;
+  tm_json_init(&json, c->invocation->output);
+  tm_json_begin_object(&json, NULL, false);
+  tm_json_text(&json, "schema", "tensormorph.calibration/1");
+  tm_json_bool(&json, "complete", is_whole);
+  tm_json_begin_array(&json, "measurements", false);
+  for (uint64_t i = 0; i < count; i++) {
+    const calibration_row *row = &c->rows[i];
+    tm_json_begin_object(&json, NULL, true);
+    tm_json_text(&json, "device", row->device);
+    tm_json_text(&json, "operation", row->operation);
+    tm_json_bool(&json, "can_run", row->result.can_run);
+    tm_json_text(&json, "reason", row->result.reason);
+    tm_json_count(&json, "runs", row->result.run_count);
+    tm_json_count(&json, "declared_ns", row->result.declared_ns);
+    tm_json_count(&json, "copy_ns", row->result.copy_ns);
+    tm_json_count(&json, "measured_ns", row->result.measured_ns);
+    tm_json_number(&json, "factor", row->result.correction);
+    tm_json_count(&json, "samples", row->result.sample_count);
+    tm_json_end_object(&json);
+  }
+  tm_json_end_array(&json);
+  tm_json_end_object(&json);
+  tm_json_finish(&json);
 }
 
 /* ---- what is kept ---- */
@@ -77,6 +107,10 @@ static void say_farewell(void *context) {
   calibration             *c = context;
   const unsigned long long kept = atomic_load(&c->kept_count), lost = atomic_load(&c->lost_count);
   clear_progress(c);
+  if (c->invocation->preferences.json) {
+    print_json(c, false);
+    (void)tm_output_flush(c->invocation->output);
+  }
   if (c->invocation->preferences.quiet) return;
   if (!has_place()) (void)tm_complain_as(TM_EXIT_OK, "interrupted, and %s", no_place);
   else if (lost != 0)
@@ -194,33 +228,6 @@ static void print_table(const calibration *c) {
   tm_rows_print_table(&rows, views, COLUMNS, &look, c->invocation->output);
 }
 
-static void print_json(const calibration *c, bool is_whole) {
-  tm_json_writer json;
-  tm_json_init(&json, c->invocation->output);
-  tm_json_begin_object(&json, NULL, false);
-  tm_json_text(&json, "schema", "tensormorph.calibration/1");
-  tm_json_bool(&json, "complete", is_whole);
-  tm_json_begin_array(&json, "measurements", false);
-  for (uint64_t i = 0; i < c->row_count; i++) {
-    const calibration_row *row = &c->rows[i];
-    tm_json_begin_object(&json, NULL, true);
-    tm_json_text(&json, "device", row->device);
-    tm_json_text(&json, "operation", row->operation);
-    tm_json_bool(&json, "can_run", row->result.can_run);
-    tm_json_text(&json, "reason", row->result.reason);
-    tm_json_count(&json, "runs", row->result.run_count);
-    tm_json_count(&json, "declared_ns", row->result.declared_ns);
-    tm_json_count(&json, "copy_ns", row->result.copy_ns);
-    tm_json_count(&json, "measured_ns", row->result.measured_ns);
-    tm_json_number(&json, "factor", row->result.correction);
-    tm_json_count(&json, "samples", row->result.sample_count);
-    tm_json_end_object(&json);
-  }
-  tm_json_end_array(&json);
-  tm_json_end_object(&json);
-  tm_json_finish(&json);
-}
-
 /* ---- all of it ---- */
 
 static int calibrate(calibration *c) {
@@ -230,7 +237,6 @@ static int calibrate(calibration *c) {
   c->rows = calloc(c->case_count + 1, sizeof *c->rows);
   if (c->rows == NULL) return tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
   c->begin_ns = tm_terminal_now_ns();
-  watch_interrupts(c, say_farewell);
   const bool is_whole = measure_all(c);
   watch_interrupts(c, NULL);
   clear_progress(c);
@@ -249,8 +255,10 @@ static int run(tm_invocation *invocation) {
   calibration            c = { .invocation = invocation, .budget_ns = seconds * SECOND_NS };
   tm_error               error = TM_CLI_ERROR_INIT;
   if (seconds == 0 || seconds > MOST_SECONDS) return tm_complain_as(TM_EXIT_USAGE, "--seconds wants 1 to %d", MOST_SECONDS);
-  if (tm_session_open(&invocation->preferences, &needs, &c.context, &error) != TM_OK) return tm_complain(&error);
-  const int exit_code = calibrate(&c);
+  watch_interrupts(&c, say_farewell);
+  const bool is_open = tm_session_open(&invocation->preferences, &needs, &c.context, &error) == TM_OK;
+  const int  exit_code = is_open ? calibrate(&c) : tm_complain(&error);
+  watch_interrupts(&c, NULL);
   free(c.rows);
   tm_context_destroy(c.context);
   return exit_code;
@@ -270,9 +278,9 @@ const tm_command tm_command_calibrate = {
   .notes =
       "Copies of three sizes; an addition, a sum and a matrix product of f32, f16 and bf16. Devices are measured anyway while they "
       "are used; this saves the first runs from being placed by what devices declare. Each measurement is kept as soon as it is "
-      "there, also when Ctrl-C ends this. Declared is without copies, measured is the median of the runs with them. Factor is what is "
-      "reckoned with from now on in place of declared: earlier measurements have a part in it, so it is not quite the quotient "
-      "of this run's. tensormorph profile show lists all that is known.",
+      "there, also when Ctrl-C ends this; --json then prints those that there are, with \"complete\": false. Declared is without "
+      "copies, measured is the median of the runs with them. Factor is what is reckoned with from now on in place of declared: earlier "
+      "measurements have a part in it, so it is not quite the quotient of this run's. tensormorph profile show lists all that is known.",
   .flags = flags,
   .run = run,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "command.h"
 #include "complain.h"
@@ -142,10 +143,17 @@ static int reset(tm_invocation *invocation, tm_context *context, const char *nam
   return TM_EXIT_OK;
 }
 
+/* What is no file is never replaced: the library says so. */
+static bool would_lose(const tm_invocation *invocation, const char *path) {
+  struct stat found;
+  return !tm_arguments_has(&invocation->arguments, "force") && stat(path, &found) == 0 && S_ISREG(found.st_mode);
+}
+
 static int export_to(tm_invocation *invocation, tm_context *context, const char *path) {
   tm_error error = TM_CLI_ERROR_INIT;
   if (tm_standard_streams_is_output(path))
     return tm_complain_as(TM_EXIT_USAGE, "profile export %.300s: that is the standard output, where this command speaks; name a file", path);
+  if (would_lose(invocation, path)) return tm_complain_as(TM_EXIT_FOUND, "%.900s is there; --force replaces it", path);
   if (tm_context_export_profile(context, path, &error) != TM_OK) return tm_complain(&error);
   say_done(invocation, "export", path, NULL);
   return TM_EXIT_OK;
@@ -205,10 +213,15 @@ static int run(tm_invocation *invocation) {
     return tm_complain_as(TM_EXIT_USAGE, "something is missing: usage: tensormorph profile %s %s [OPTION...]", chosen->name, chosen->operand);
   if (chosen->operand[0] == '\0' && operand != NULL)
     return tm_complain_as(TM_EXIT_USAGE, "one operand too many: usage: tensormorph profile %s [OPTION...]", chosen->name);
+  if (chosen->run != export_to && tm_arguments_has(arguments, "force"))
+    return tm_complain_as(TM_EXIT_USAGE, "profile %s replaces no file: --force is for profile export", chosen->name);
   return run_action(invocation, chosen, operand);
 }
 
-static const tm_flag flags[] = { { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL } };
+static const tm_flag flags[] = {
+  { "force", 'f', TM_FLAG_SWITCH, false, NULL, "export: replace the file that is there" },
+  { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
+};
 
 static const tm_action_help helps[] = {
   { "show", "", "show what was measured of each device, and how far that is from what it declared",
@@ -217,7 +230,8 @@ static const tm_action_help helps[] = {
   { "reset", "[NAME]", "forget what was measured of a device, of a backend's devices, or of everything",
     "Without NAME everything is forgotten, copies between memories included." },
   { "export", "FILE", "write all that was measured to a file, for another machine or a simulation",
-    "That of devices that are not here now is written, too." },
+    "That of devices that are not here now is written, too. A file that is there, an earlier profile or another, is only replaced with "
+    "--force." },
   { "import", "FILE", "take over what such a file knows from more measurements",
     "It counts for devices with the same backend, identity and cost formulas; less if build, driver, threads or memory differ. "
     "What is read twice counts twice." },

@@ -20,6 +20,7 @@ typedef struct change_places {
   uint32_t largest;
   uint32_t relative;
   uint32_t nonfinite;
+  uint32_t unequal;
   uint32_t loss;
   uint32_t action;
   uint32_t models;
@@ -29,6 +30,7 @@ static change_places find_places(const tm_rows *rows) {
   return (change_places){ tm_column_find(rows->columns, rows->column_count, "change_max"),
                           tm_column_find(rows->columns, rows->column_count, "change_rel"),
                           tm_column_find(rows->columns, rows->column_count, "nonfinite"),
+                          tm_column_find(rows->columns, rows->column_count, "unequal"),
                           tm_column_find(rows->columns, rows->column_count, "error_rel"),
                           tm_column_find(rows->columns, rows->column_count, "action"),
                           tm_column_find(rows->columns, rows->column_count, "models") };
@@ -56,6 +58,7 @@ typedef struct change_list {
   uint32_t unmeasured_kind_count;
   uint64_t unmeasured_count;
   bool     has_loss;    /* only results in blocks have an error of their own */
+  bool     has_bits;    /* some differ in what no distance tells of: NaN, infinities, the sign of 0 */
 } change_list;
 
 static void add_unmeasured(change_list *list, const tm_cell *action, const tm_cell *models) {
@@ -78,7 +81,9 @@ static void add_change(change_list *list, const change_places *places, uint64_t 
     return;
   }
   const double largest = cells[places->largest].defined != 0 ? cells[places->largest].number : 0;
-  if (!is_broken && !(largest > 0)) return;
+  const bool   are_bits = !is_broken && !(largest > 0);
+  if (are_bits && cells[places->unequal].count == 0) return;
+  list->has_bits = list->has_bits || are_bits;
   const bool is_relative = !is_broken && cells[places->relative].defined != 0;
   list->items[list->count++] = (change){ row, is_relative ? cells[places->relative].number : (double)INFINITY, largest };
 }
@@ -99,7 +104,8 @@ static int compare_changes(const void *left, const void *right) {
   return a->row < b->row ? -1 : a->row > b->row;
 }
 
-#define ERROR_STYLE 6
+#define BITS_STYLE 6
+#define ERROR_STYLE 7
 
 static void print_rows(tm_rows *rows, const change_list *list, uint64_t *order, const tm_table_look *look,
                        tm_output_stream *stream) {
@@ -107,8 +113,9 @@ static void print_rows(tm_rows *rows, const change_list *list, uint64_t *order, 
     { "name", NULL, 16, 0, false, TM_SHOWN_ALWAYS },       { "dtype", NULL, 0, 3, false, TM_SHOWN_ALWAYS },
     { "shape", NULL, 0, 4, false, TM_SHOWN_ALWAYS },       { "change_max", NULL, 0, 2, false, TM_SHOWN_ALWAYS },
     { "change_rel", NULL, 0, 0, false, TM_SHOWN_ALWAYS },  { "nonfinite", NULL, 0, 0, true, TM_SHOWN_IF_NONZERO },
-    { "error_rel", NULL, 0, 1, false, TM_SHOWN_IF_WIDE } };
+    { "unequal", NULL, 0, 5, false, TM_SHOWN_IF_WIDE },    { "error_rel", NULL, 0, 1, false, TM_SHOWN_IF_WIDE } };
   const tm_row_selection selection = { .sort_column = TM_NO_COLUMN, .top = UINT64_MAX, .has_no_flags = true };
+  if (list->has_bits) styles[BITS_STYLE].shown = TM_SHOWN_ALWAYS;
   if (list->has_loss) styles[ERROR_STYLE].shown = TM_SHOWN_ALWAYS;
   for (uint64_t i = 0; i < rows->count; i++) order[i] = list->items[i].row;
   rows->order = order;

@@ -21,6 +21,7 @@ _tensormorph_options() {
         "--no-normalize --rescale --no-rescale --missing --rows --other --recipe --shard-size --dry-run --force --top --max-header" ;;
     explain) echo "$operation --graph --node --repeats" ;;
     bench) echo "$operation --repeat --min-time" ;;
+    profile) echo "--force" ;;
     calibrate) echo "--seconds" ;;
     plugin) echo "--quick --full --budget --seed --cases --only --leave-out --formats --case --deadline --no-isolate --folder --queue" ;;
   esac

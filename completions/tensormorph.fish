@@ -121,6 +121,7 @@ complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l min-time -x -d
 complete -c tensormorph -n "__fish_seen_subcommand_from calibrate" -l seconds -x -d "end after about so long"
 complete -c tensormorph -n "__fish_seen_subcommand_from profile" -a "show reset export import"
 complete -c tensormorph -n "__fish_seen_subcommand_from profile" -F
+complete -c tensormorph -n "__fish_seen_subcommand_from profile" -s f -l force -d "export: replace the file"
 
 set -l plugin "__fish_seen_subcommand_from plugin"
 complete -c tensormorph -n $plugin -a "check new list forgive"

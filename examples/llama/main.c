@@ -109,21 +109,39 @@ static int read_option(arguments *a, const char *name, char *value) {
   return 0;
 }
 
+/* What is wrong with an option that read_option did not take. */
+static void tell_option(const char *name, const char *value) {
+  static const char *const names[] = { "--prompt",     "--steps",  "--temperature", "--seed",   "--set",
+                                       "--logits",     "--vocabulary", "--device",  "--no-device", "--plugin" };
+  size_t i = 0;
+  while (i < sizeof names / sizeof names[0] && strcmp(names[i], name) != 0) i++;
+  if (i == sizeof names / sizeof names[0]) fprintf(stderr, "llama: there is no option %s\n", name);
+  else if (value == NULL) fprintf(stderr, "llama: %s needs a value\n", name);
+  else fprintf(stderr, "llama: %s cannot be '%s', or was given too often\n", name, value);
+}
+
+static int refuse(const char *what, const char *word) {
+  fprintf(stderr, "llama: %s%s\n", what, word);
+  return 0;
+}
+
+/* Says which argument it does not take. */
 static int read_arguments(arguments *a, int count, char **words) {
   *a = (arguments){ .prompt = { BEGIN_TOKEN }, .prompt_count = 1, .steps = 200 };
   for (int i = 1; i < count; i++) {
     if (strncmp(words[i], "--", 2) != 0) {
-      if (a->model != NULL) return 0;
+      if (a->model != NULL) return refuse("there is a model already, before ", words[i]);
       a->model = words[i];
     } else if (strcmp(words[i], "--quiet") == 0) {
       a->quiet = 1;
     } else if (i + 1 == count || !read_option(a, words[i], words[i + 1])) {
+      tell_option(words[i], i + 1 == count ? NULL : words[i + 1]);
       return 0;
     } else {
       i++;
     }
   }
-  return a->model != NULL;
+  return a->model != NULL ? 1 : refuse("no model is named", "");
 }
 
 static int is_possible(const arguments *a, const llama_model *model) {

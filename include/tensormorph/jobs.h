@@ -48,7 +48,7 @@ typedef struct tm_cell {
 typedef struct tm_progress {
   uint32_t struct_size;
   uint32_t finished;                    /* 1: no more will happen; tm_job_wait tells how it ended */
-  uint64_t bytes_done;                  /* never more than the total; less at the end of a check that could not read all of it */
+  uint64_t bytes_done;                  /* never more than the total; less at the end of a check or diff that did not read all */
   uint64_t bytes_total;                 /* 0 until the job has found out, like items_total; fixed from then on */
   uint64_t items_done;                  /* tensors, of a diff those of both sides; of a check those that were examined whole */
   uint64_t items_total;

@@ -245,8 +245,9 @@ typedef struct tm_merge_job_options {
  * dtype, shape, bytes, models, weights (the factors, slerp's too), then: change_max (largest distance of an element from the
  * checkpoint that leads), change_l2, change_rel (divided by the norm there; undefined if that is 0 and something changed), error_rel
  * (norm of what the result's block format lost, divided by the norm of the result; undefined for other formats), nonfinite (elements
- * that are NaN or infinite, and finite in the checkpoint that leads).  The other figures are over finite values.  Changes are
- * undefined where the checkpoint that leads takes no part: what is copied from another is not compared with it.
+ * that are NaN or infinite, and finite in the checkpoint that leads), unequal (elements whose bits are not those of the checkpoint
+ * that leads; of two formats whose values are not).  The other figures are over finite values.  Changes are undefined where the
+ * checkpoint that leads takes no part: what is copied from another is not compared with it.
  * Only devices with bit-equal results take part, so written bytes depend on the inputs alone.  A device that fails is left out. One
  * that hangs is given up where its calls are watched, which the first few of each kind are; later one that works in the calling
  * thread holds the job, and tm_job_wait with it, for as long as it hangs.  Nothing stands under the result's name before all is

@@ -92,6 +92,7 @@ static void clear_index(tm_shard_index *index, tm_memory *memory) {
   tm_arena_init(&index->arena, memory);
   tm_name_table_init(&index->entry_names, memory);
   tm_name_table_init(&index->shard_names, memory);
+  tm_name_table_init(&index->flaw_names, memory);
 }
 
 /* Into an empty index. */
@@ -104,7 +105,7 @@ static tm_status read_text(const auditor *a, const tm_file *file, tm_shard_index
   char *text = tm_memory_alloc(a->audit->memory, size, 0);
   if (text == NULL) return fail_memory(a);
   tm_status status = tm_file_read(file, 0, text, size, a->error);
-  if (status == TM_OK) status = tm_shard_index_init(index, a->audit->memory, tm_file_label(file), text, size, a->error);
+  if (status == TM_OK) status = tm_shard_index_init_flawed(index, a->audit->memory, tm_file_label(file), text, size, a->error);
   tm_memory_free(a->audit->memory, text, size);
   return status;
 }
@@ -211,12 +212,18 @@ static tm_status open_alone(const auditor *a, const char *path, tm_archive **out
   return status;
 }
 
+/* Of these was said what is wrong with their entries: the index does know them. */
+static bool is_flawed(const auditor *a, tm_string tensor) {
+  uint32_t at;
+  return tm_name_table_find(&a->index.flaw_names, a->index.flaws, sizeof *a->index.flaws, tensor, &at);
+}
+
 /* Where a tensor of a shard belongs. */
 static tm_status place_tensor(auditor *a, uint32_t shard, const char *path, const tm_archive_tensor *tensor) {
   uint32_t at;
   tm_shard_fault fault = { .kind = TM_SHARD_TENSOR_UNINDEXED, .path = path, .tensor = tensor->name };
   if (!tm_name_table_find(&a->index.entry_names, a->index.entries, sizeof *a->index.entries, tensor->name, &at))
-    return a->fault(a->context, &fault, a->error);
+    return is_flawed(a, tensor->name) ? TM_OK : a->fault(a->context, &fault, a->error);
   const tm_shard_entry *entry = &a->index.entries[at];
   sighting *seen = &a->sightings[at];
   const char *before = seen->path;
@@ -256,6 +263,15 @@ static tm_status audit_shard(auditor *a, uint32_t shard) {
 }
 
 /* ------------------------------------------------------------------------------------------------------ the set ---- */
+
+static tm_status report_flaws(const auditor *a) {
+  for (uint64_t i = 0; i < a->index.flaw_count; i++) {
+    const tm_shard_fault fault = { .kind = TM_SHARD_REFUSED, .status = TM_ERROR_CORRUPT, .path = a->index_path,
+                                   .text = a->index.flaws[i].text };
+    TM_TRY(a->fault(a->context, &fault, a->error));
+  }
+  return TM_OK;
+}
 
 /* What the index says and no shard has.  Of a shard that is not there, or is no model, that was said as a whole. */
 static tm_status report_missing_tensors(const auditor *a) {
@@ -358,6 +374,7 @@ static tm_status audit_shards(auditor *a) {
 static tm_status run_audit(auditor *a) {
   TM_TRY(read_index(a, a->index_path, &a->index));
   TM_TRY(count_entries(a));
+  TM_TRY(report_flaws(a));
   TM_TRY(audit_shards(a));
   TM_TRY(report_missing_tensors(a));
   TM_TRY(report_strays(a));

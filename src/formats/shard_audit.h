@@ -11,7 +11,7 @@
 
 typedef enum tm_shard_fault_kind {
   TM_SHARD_MISSING,             /* the index names the file, and there is none; count: its tensors in the index */
-  TM_SHARD_REFUSED,             /* it cannot be opened: status and text; count: likewise */
+  TM_SHARD_REFUSED,             /* it cannot be opened, or an entry of the index cannot be: status and text */
   TM_SHARD_STRAY,               /* a safetensors file beside the index that no index of the folder names */
   TM_SHARD_TENSOR_MISSING,      /* the index says that it is in the file, and no file has it */
   TM_SHARD_TENSOR_MISPLACED,    /* it is in this file; the index says: in `other` */

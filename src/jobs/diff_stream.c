@@ -362,6 +362,11 @@ static void note_unequal(const diff_stream *stream, const open_pair *open) {
   tm_job_add_note(stream->setting->job, note);
 }
 
+/* What has no other side to be compared with may have been read whole, to look for its content; of its readings each counts a part. */
+static bool was_read(const open_pair *open, uint32_t side) {
+  return open->road != TM_DIFF_ROAD_NONE || open->pair->searched_bytes[side] != 0;
+}
+
 static tm_status close_pair(diff_stream *stream, open_pair *open, tm_error *error) {
   tm_diff_pair *pair = open->pair;
   const tm_diff_result result = result_of(open);
@@ -380,7 +385,7 @@ static tm_status close_pair(diff_stream *stream, open_pair *open, tm_error *erro
   uint64_t bytes = 0, items = 0;
   for (uint32_t side = 0; side < 2; side++) {
     if (open->tensors[side] == NULL || !counts(pair, side)) continue;
-    bytes += open->tensors[side]->bytes - pair->searched_bytes[side];
+    if (was_read(open, side)) bytes += open->tensors[side]->bytes - pair->searched_bytes[side];
     items++;
   }
   tm_job_advance(stream->setting->job, bytes - open->counted_bytes, items);

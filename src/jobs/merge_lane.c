@@ -373,15 +373,23 @@ static tm_status count_nonfinite(tm_merge_lanes *lanes, tm_merge_open *open, uin
   return TM_OK;
 }
 
-/* Of the pairs that words tell of, those that were not broken before. */
-static tm_status count_broken(tm_merge_lanes *lanes, tm_merge_open *open, const tm_work_stream_piece *piece, values before,
-                              void *words, tm_error *error) {
-  const uint64_t *part = words, pairs = part[TM_COMPARISON_NONFINITE];
-  uint64_t own[TM_COMPARISON_WORDS] = { 0 };
-  if (pairs == 0) return TM_OK;
-  TM_TRY(compare(lanes, before, before, tm_merge_piece_elements(piece), words, own, error));
+/* Blocks were made of such values already. */
+static void unify_result(tm_merge_lanes *lanes, const tm_merge_open *open, uint64_t elements, values result) {
+  if (!is_blocks(open)) unify(lanes, result.format, elements, (void *)(uintptr_t)result.data);
+}
+
+/* Of the pairs that words tell of, those that were not broken before; and, since which NaN it was depends on who computed, which of
+   them have equal bits once it is one for all. */
+static tm_status look_at_broken(tm_merge_lanes *lanes, tm_merge_open *open, uint64_t elements, values before, values result,
+                                void *words, tm_error *error) {
+  const uint64_t *part = words, pairs = part[TM_COMPARISON_NONFINITE], equal = part[TM_COMPARISON_EQUAL_BITS];
+  uint64_t unified[TM_COMPARISON_WORDS] = { 0 }, own[TM_COMPARISON_WORDS] = { 0 };
+  unify_result(lanes, open, elements, result);
+  TM_TRY(compare(lanes, before, result, elements, words, unified, error));
+  TM_TRY(compare(lanes, before, before, elements, words, own, error));
   tm_mutex_lock(&lanes->lock);
   open->broken_count += pairs - own[TM_COMPARISON_NONFINITE];
+  open->change[TM_COMPARISON_EQUAL_BITS] += unified[TM_COMPARISON_EQUAL_BITS] - equal;
   tm_mutex_unlock(&lanes->lock);
   return TM_OK;
 }
@@ -389,10 +397,15 @@ static tm_status count_broken(tm_merge_lanes *lanes, tm_merge_open *open, const 
 static tm_status measure(tm_merge_lanes *lanes, tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers,
                          values result, void *words, tm_error *error) {
   const uint32_t lead = find_lead(open, piece);
-  if (lead == UINT32_MAX) return count_nonfinite(lanes, open, tm_merge_piece_elements(piece), result, words, error);
+  const uint64_t elements = tm_merge_piece_elements(piece);
+  if (lead == UINT32_MAX) {
+    TM_TRY(count_nonfinite(lanes, open, elements, result, words, error));
+    if (has_nonfinite(words)) unify_result(lanes, open, elements, result);
+    return TM_OK;
+  }
   const values before = { piece->request.operands[lead].format, pointers[lead] };
-  TM_TRY(compare(lanes, before, result, tm_merge_piece_elements(piece), words, open->change, error));
-  return count_broken(lanes, open, piece, before, words, error);
+  TM_TRY(compare(lanes, before, result, elements, words, open->change, error));
+  return has_nonfinite(words) ? look_at_broken(lanes, open, elements, before, result, words, error) : TM_OK;
 }
 
 /* A mapped file that shrank is zeros from there on: that is noticed before more is made of them. */
@@ -411,7 +424,7 @@ static tm_status make_blocks_anew(tm_merge_lanes *lanes, values computed, values
   return convert(lanes, TM_OP_QUANTIZE, computed, blocks, elements, error);
 }
 
-/* What is written: the computed values, or blocks of them. */
+/* What is written: the computed values, of NaN one for all, or blocks of them. */
 static tm_status find_result(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, room_places places, void *const *pointers,
                              values *out_result, tm_error *error) {
   tm_merge_open *open = piece->subject;
@@ -429,9 +442,7 @@ static tm_status find_result(tm_merge_lanes *lanes, const tm_work_stream_piece *
     TM_TRY(compare(lanes, computed, *out_result, elements, places.words, open->loss, error));
     if (has_nonfinite(places.words)) TM_TRY(make_blocks_anew(lanes, computed, *out_result, elements, error));
   }
-  TM_TRY(measure(lanes, open, piece, pointers, *out_result, places.words, error));
-  if (!is_blocks(open) && has_nonfinite(places.words)) unify(lanes, computed.format, elements, data);
-  return TM_OK;
+  return measure(lanes, open, piece, pointers, *out_result, places.words, error);
 }
 
 tm_status tm_merge_lane_deliver(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,

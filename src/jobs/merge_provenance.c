@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "tensor/format.h"
 
 #define WORD(text, value) [value] = text,
@@ -56,12 +57,33 @@ static bool has_differences(const printer *p) { return tm_merge_has_base(p->sett
 
 static bool has_densities(const printer *p) { return p->settings->method == TM_MERGE_TIES || p->settings->method == TM_MERGE_DARE; }
 
+/* JSON has no other bytes than UTF-8: in a name that is none those stand as \xNN, so that no two names become one. */
+static void add_path(printer *p, const char *path) {
+  char escape[8];
+  tm_byte_buffer text;
+  uint64_t left = strlen(path);
+  tm_byte_buffer_init(&text, p->buffer->memory);
+  while (left != 0) {
+    const uint32_t length = tm_utf8_length(path, left);
+    const uint32_t step = length == 0 ? 1 : length;
+    (void)snprintf(escape, sizeof escape, "\\x%02x", (unsigned)(unsigned char)*path);
+    if (length == 0) tm_byte_buffer_add_text(&text, escape);
+    else tm_byte_buffer_add(&text, path, length);
+    path += step;
+    left -= step;
+  }
+  add_key(p, "path");
+  tm_byte_buffer_add_json(p->buffer, (tm_string){ (const char *)text.bytes, text.length });
+  p->buffer->failed = p->buffer->failed || text.failed;
+  tm_byte_buffer_deinit(&text);
+}
+
 static void add_source(printer *p, uint32_t source, const tm_merge_figures *figures) {
   const tm_content_hash none = { 0, 0 };
   const tm_content_hash *hash = p->hashes == NULL ? &none : &p->hashes[p->settings->same_as[source]];
   char digits[33];
   tm_byte_buffer_add(p->buffer, "{", 1);
-  add_text(p, "path", p->settings->names[source]);
+  add_path(p, p->settings->names[source]);
   if (source < p->settings->model_count && p->settings->method != TM_MERGE_SLERP) {
     add_key(p, "weight");
     add_number(p, figures->weights[source]);

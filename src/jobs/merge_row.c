@@ -11,7 +11,7 @@
 #include "tensormorph/canonical_sum.h"
 
 enum { NAME, ACTION, DTYPE, SHAPE, BYTES, MODELS, WEIGHTS, MISMATCH, MESSAGE };
-enum { CHANGE_MAX = MISMATCH, CHANGE_L2, CHANGE_REL, ERROR_REL, NONFINITE };
+enum { CHANGE_MAX = MISMATCH, CHANGE_L2, CHANGE_REL, ERROR_REL, NONFINITE, UNEQUAL };
 
 const tm_column tm_merge_plan_column_list[TM_MERGE_PLAN_COLUMNS] = {
   [NAME] = { "name", TM_COLUMN_TEXT, 0, "the tensor's name" },
@@ -38,6 +38,7 @@ const tm_column tm_merge_job_column_list[TM_MERGE_JOB_COLUMNS] = {
   [CHANGE_REL] = { "change_rel", TM_COLUMN_NUMBER, 0, "change_l2 divided by the norm of the leading checkpoint's tensor" },
   [ERROR_REL] = { "error_rel", TM_COLUMN_NUMBER, 0, "what blocks lost, divided by the norm of the values before" },
   [NONFINITE] = { "nonfinite", TM_COLUMN_COUNT, 0, "elements that are NaN or infinite, and finite in the leading checkpoint" },
+  [UNEQUAL] = { "unequal", TM_COLUMN_COUNT, 0, "elements whose bits are not those of the leading checkpoint's" },
 };
 
 static const char *const actions[] = { "merge", "copy", "skip", "refuse" };
@@ -157,9 +158,11 @@ tm_status tm_merge_job_row_fill(tm_merge_plan *plan, uint64_t index, const tm_me
   fill_common(item, out_cells);
   for (uint32_t i = CHANGE_MAX; i <= ERROR_REL; i++) out_cells[i] = (tm_cell){ .type = TM_COLUMN_NUMBER };
   out_cells[NONFINITE] = (tm_cell){ .type = TM_COLUMN_COUNT, .defined = outcome->change != NULL, .count = outcome->broken_count };
+  out_cells[UNEQUAL] = (tm_cell){ .type = TM_COLUMN_COUNT, .defined = outcome->change != NULL };
   if (outcome->weights_text != NULL) put_text(&out_cells[WEIGHTS], outcome->weights_text, strlen(outcome->weights_text));
   double share = 0;
   if (outcome->change != NULL) {
+    out_cells[UNEQUAL].count = outcome->change[TM_COMPARISON_COUNT] - outcome->change[TM_COMPARISON_EQUAL_BITS];
     put_number(&out_cells[CHANGE_MAX], word_number(outcome->change, TM_COMPARISON_MAX_ABS));
     put_number(&out_cells[CHANGE_L2], find_distance(outcome->change, &share));
     put_number(&out_cells[CHANGE_REL], share);

@@ -7,7 +7,7 @@
 
 #define TM_MERGE_PLAN_COLUMNS 9u
 extern const tm_column tm_merge_plan_column_list[TM_MERGE_PLAN_COLUMNS];
-#define TM_MERGE_JOB_COLUMNS 12u
+#define TM_MERGE_JOB_COLUMNS 13u
 extern const tm_column tm_merge_job_column_list[TM_MERGE_JOB_COLUMNS];
 
 /* [any thread] Texts are made when first asked for and stay the plan's.   TM_ERROR_NO_MEMORY */

@@ -428,10 +428,28 @@ class Check(harness.CommandTest):
             self.assertEqual(len(self.json_of("inspect", path)["notes"]), 0 if total is None else 1)
 
     def test_a_broken_index(self):
-        for weight_map in ('{"a": 1}', '{"a": "../m.safetensors"}', '{"a": "x", "a": "y"}'):
+        for weight_map in ('{"a": 1}', '{"a": "../m.safetensors"}', '{"a": {"b": []}}', '[]'):
             path = self.folder / "model.safetensors.index.json"
             path.write_text(f'{{"weight_map": {weight_map}}}')
             self.assertEqual([row["kind"] for row in self.rows(path)], ["structure"])
+
+    def test_a_wrong_entry_costs_the_others_nothing(self):
+        self.safetensors("m-1.safetensors", {"a": ("F32", (2,), floats([1, math.nan])), "norm": ("F32", (2,), floats([1, math.inf]))})
+        self.shard("m-2.safetensors", {"c": 3})
+        whole = '"a": "m-1.safetensors", "c": "m-2.safetensors"'
+        for entry in ('"../a.safetensors"', "5", "null", '{"x": ["m-1.safetensors"]}', '""', '"/a"', '"a\\u0000b"'):
+            for weight_map in (f'"norm": {entry}, {whole}', f'{whole}, "n\\u006frm": {entry}', f'"other": 1, {whole}, "norm": {entry}'):
+                path = self.folder / "model.safetensors.index.json"
+                path.write_text(f'{{"weight_map": {{{weight_map}}}}}')
+                flaws = ["structure"] * (1 + weight_map.count("other"))
+                for target in (path, self.folder):
+                    rows = self.rows(target)
+                    self.assertEqual([row["kind"] for row in rows], [*flaws, "nan", "inf"], weight_map)
+                    self.assertIn('tensor "norm": ', rows[len(flaws) - 1]["message"])
+        path.write_text(f'{{"weight_map": {{{whole}, "norm": "m-1.safetensors", "norm": "m-2.safetensors"}}}}')
+        rows = self.rows(path)
+        self.assertEqual([row["kind"] for row in rows], ["structure", "nan", "inf"])
+        self.assertIn('"norm" occurs twice', rows[0]["message"])
 
     def test_a_folder_of_several_models(self):
         self.small_model("a.safetensors")
@@ -518,6 +536,16 @@ class Check(harness.CommandTest):
         out = self.run_command("check", path, code=1)[0]
         self.assertNotIn("\x1b", out)
         self.assertEqual(len([line for line in out.splitlines() if line.startswith("no findings")]), 0)
+
+    def test_long_names_are_shortened_for_people(self):
+        names = ["first." + "x" * 3000 + ".last", "one." + "\u00e4" * 1500 + ".end", "other." + "y" * 3000 + ".end"]
+        self.safetensors("m.safetensors", {
+            names[0]: ("F32", (2,), floats([1, math.nan])), names[1]: ("F32", (512,), ramp(512)), names[2]: ("F32", (512,), ramp(512))})
+        out = self.run_command("check", "m.safetensors", code=1)[0]
+        self.assertRegex(out, r"first\.x+\.\.\.x+\.last: 1 NaN of 2 elements")
+        self.assertIn(".end: ", out)
+        self.assertLess(max(map(len, re.findall(r"\w+", out))), 250)           # those in messages are cut at 200
+        self.assertEqual([row["tensor"] for row in self.rows("m.safetensors")][0], names[0])
 
     def test_more_tensors_than_are_open_at_once(self):
         tensors = {}

@@ -135,6 +135,17 @@ class Diff(harness.CommandTest):
         longer = self.pair({"w": f32(ramp(6), (2, 3))}, {"w": f32(ramp(8), (2, 4))})
         self.assertRegex(self.run_command("diff", *longer, code=1)[0], r"\nreshaped  w     f32    2x3 -> 2x4\n")
 
+    def test_what_was_not_read_is_not_counted(self):
+        one, other = {"w": f32(ramp(6), (2, 3)), "x": f32(ramp(2))}, {"w": f32(ramp(8), (2, 4)), "y": f32(ramp(3))}
+        paths = self.pair({**one, "same": f32(ramp(5, 7))}, {**other, "same": f32(ramp(5, 7))})
+        for arguments in ((), ("--names-only",)):
+            self.assertEqual(self.json_of("diff", *paths, *arguments, code=1)["bytes"], 40)
+            self.assertIn("6 tensors, 40 B in ", self.run_command("diff", *paths, *arguments, code=1)[0])
+        paths = self.pair({"q": ("X9", (16,), bytes(16)), "w": f32(ramp(4))}, {"q": ("U8", (16,), bytes(16)), "w": f32(ramp(4))})
+        self.assertEqual(self.json_of("diff", *paths, code=1)["bytes"], 32)
+        other = self.pair({"w": f32(ramp(1 << 15))}, {"v": f32(ramp(1 << 15, 2))})
+        self.assertLess(self.json_of("diff", *other, code=1)["bytes"], 1 << 18)        # what was looked for by content was read
+
     def test_tolerance(self):
         paths = self.pair({"w": f32([1.0, 2.0]), "v": f32([1.0])}, {"w": f32([1.0, 2.25]), "v": f32([1.0])})
         self.run_command("diff", *paths, "--tolerance", "0.2", code=1)

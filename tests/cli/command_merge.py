@@ -247,6 +247,15 @@ class Merge(harness.CommandTest):
         self.assertEqual(len(set(hashes)), 3)
         self.assertFalse([text for text in hashes if set(text.split(":")[-1]) == {"0"}])
 
+    def test_record_of_names_that_are_no_utf8(self):
+        self.random_models(2)
+        names = [os.fsencode(self.folder) + name for name in (b"/m\xff.safetensors", b"/m\xfe\xc3\xa4.safetensors")]
+        for old, name in zip("ab", names):
+            os.rename(self.folder / f"{old}.safetensors", name)
+        self.merge("--linear", *map(os.fsdecode, names))
+        record = json.loads(read_safetensors(self.folder / "out.safetensors")[1]["tensormorph.merge"])
+        self.assertEqual([model["path"].rsplit("/", 1)[-1] for model in record["models"]], ["m\\xff.safetensors", "m\\xfe\u00e4.safetensors"])
+
     def test_record_of_equal_names(self):
         for folder, values in (("A", [1, 2]), ("B", [3, 6])):
             (self.folder / folder).mkdir()
@@ -442,6 +451,27 @@ class Merge(harness.CommandTest):
         self.assertIn("note: 1 of these elements is finite in the checkpoint that leads", out)
         out, _ = self.merge("-f", "--linear", "a.safetensors", "a.safetensors")
         self.assertIn("\nno tensor differs from that of the base or first model\n", out)
+
+    def test_what_no_distance_tells_of_differs_too(self):
+        inf, nan = math.inf, math.nan
+        for first, second, result in (([1, 2, 3, inf], [1, 2, 3, nan], [1, 2, 3, nan]), ([1, inf], [1, -inf], [1, nan]),
+                                      ([1, -0.0], [1, 0.0], [1, 0.0])):
+            self.model("a.safetensors", w=first, v=[1.5])
+            self.model("b.safetensors", w=second, v=[1.5])
+            out, _ = self.merge("-f", "--linear", "a.safetensors", "b.safetensors")
+            self.assertEqual(str(self.values()["w"]), str(list(map(float, result))))
+            self.assertRegex(out, r"largest changes \(all there are\):\n.* unequal\n +w .* 1\n\n")
+            self.assertNotIn("no tensor differs", out)
+            document = self.json_of("merge", "-f", "-o", "out.safetensors", "--linear", "a.safetensors", "b.safetensors")
+            rows = {row["name"]: (row["change_max"], row["nonfinite"], row["unequal"]) for row in document["rows"]}
+            self.assertEqual(rows, {"v": (0, 0, 0), "w": (0, 0, 1)})
+            self.assertIn("different: 1 changed", self.run_command("diff", "a.safetensors", "out.safetensors", code=1)[0])
+        self.model("a.safetensors", w=[1, nan], v=[1.5])        # the one that is written for all: equal bits
+        self.model("b.safetensors", w=[1, -nan], v=[1.5])
+        for device in (["--no-device", "cpu"], ["--no-device", "reference"]):
+            out, _ = self.merge("-f", "--linear", "a.safetensors", "b.safetensors", *device)
+            self.assertIn("\nno tensor differs from that of the base or first model\n", out)
+            self.assertIn("same weights: 2 identical", self.run_command("diff", "a.safetensors", "out.safetensors")[0])
 
     def test_trouble_is_a_document(self):
         self.random_models(1)

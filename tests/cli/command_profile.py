@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensormorph profile and calibrate: what is learned is shown, kept, moved and forgotten; odd files and words."""
 
+import json
 import os
 import signal
 import subprocess
@@ -82,19 +83,30 @@ class Profile(harness.CommandTest):
             process.kill()
         self.assertTrue(self.entries())
 
-    def interrupted(self, sign, **variables):
-        """What calibrate says of a Ctrl-C that comes when `sign` is there."""
-        command = [harness.COMMAND, "calibrate", "--seconds", "600", "--threads", "1"]
-        with subprocess.Popen(command, env=self.environment(**variables), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    def interrupted(self, sign, *arguments, **variables):
+        """What calibrate says of a Ctrl-C that comes when `sign` is there; what it printed is kept as self.printed."""
+        command = [harness.COMMAND, "calibrate", "--seconds", "600", "--threads", "1", *arguments]
+        with subprocess.Popen(command, env=self.environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
             end = time.monotonic() + 60
             while not sign(process) and process.poll() is None and time.monotonic() < end:
                 time.sleep(0.02)
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)
-            err = process.communicate(timeout=60)[1].decode()
+            self.printed, err = (text.decode() for text in process.communicate(timeout=60))
         self.assertEqual(process.returncode, -signal.SIGINT)
         return err
+
+    def test_an_interrupted_calibration_prints_a_whole_document(self):
+        journal = self.folder / ".local/state/tensormorph/profile.journal"
+        for arguments in (("--json",), ("--json", "--quiet")):
+            journal.unlink(missing_ok=True)
+            err = self.interrupted(lambda _: journal.exists(), *arguments)
+            document = json.loads(self.printed)
+            self.assertIs(document["complete"], False)
+            self.assertTrue(document["measurements"])
+            self.assertTrue(all(row["operation"] and row["device"] for row in document["measurements"]))
+            self.assertEqual("interrupted" in err, "--quiet" not in arguments, err)
 
     def test_an_interrupted_calibration_says_what_is_kept(self):
         journal = self.folder / ".local/state/tensormorph/profile.journal"
@@ -143,9 +155,29 @@ class Profile(harness.CommandTest):
         link.symlink_to(target)
         self.run_command("profile", "export", "pipe", code=3)
         self.assertTrue(pipe.is_fifo())
-        self.run_command("profile", "export", "link")
+        self.run_command("profile", "export", "--force", "pipe", code=3)
+        self.assertTrue(pipe.is_fifo())
+        self.run_command("profile", "export", "link", "--force")
         self.assertTrue(link.is_symlink())
         self.assertNotEqual(target.read_text(), "keep")
+
+    def test_export_replaces_nothing_unasked(self):
+        self.learn()
+        model, link = self.small_model(), self.folder / "link"
+        link.symlink_to(model)
+        before = model.read_bytes()
+        for path in (model, model.name, link):
+            for form in ((), ("--quiet",), ("--json",)):
+                out, err = self.run_command("profile", "export", path, *form, code=1)
+                self.assertEqual((out, err), ("", f"tensormorph: {path} is there; --force replaces it\n"))
+        self.assertEqual(model.read_bytes(), before)
+        self.run_command("profile", "export", "learned.txt")
+        self.run_command("profile", "export", "learned.txt", code=1)            # an earlier one, too: it may be another machine's
+        self.run_command("profile", "export", "-f", "learned.txt")
+        self.run_command("profile", "export", "--force", model)
+        self.assertIn("entries read from", self.run_command("profile", "import", model)[0])
+        for action in (["show"], ["reset"], ["import", model]):
+            self.assertIn("--force is for profile export", self.run_command("profile", *action, "--force", code=2)[1])
 
     def test_damaged_lines_of_an_import_are_counted(self):
         self.learn()

@@ -416,7 +416,8 @@ def check_nans(folder):
         noisy = files.write_safetensors(folder / "noisy.safetensors", {"w": files.Tensor(kind, (40_000,), numpy.roll(bits, 1).tobytes())})
         for method, models, keys in (("dare", [a, noisy], {"base": base, "sets": ["d:-:0.3"]}), ("task", [a, b], {"base": base}),
                                      ("ties", [a, noisy], {"base": base, "sets": ["d:-:0.3"]}), ("linear", [base, noisy], {}),
-                                     ("linear", [base, noisy], {"sets": ["f:-:2"]})):
+                                     ("linear", [base, noisy], {"sets": ["f:-:2"]}), ("linear", [a, noisy], {}),
+                                     ("linear", [a, noisy, base], {})):
             found = set()
             for way in ({"threads": 1}, {"threads": 2}, {"only": "reference"}, {"threads": 1, "memory": 8_000_000}):
                 _, tensors = works(folder, method, models, **keys, **way)
