@@ -104,7 +104,10 @@ class Case(unittest.TestCase):
             other = run(a, b, *patterns, threads=threads, how=how, **options)
             self.assertEqual((other.rows, other.notes, other.status), (found.rows, found.notes, found.status))
         if status == 0:
-            self.assertEqual(found.progress[:2], (found.progress[1],) * 2, found.progress)
+            compared = {"identical", "renamed", "tied", "retyped", "transposed", "changed"}        # of others not all is read
+            self.assertLessEqual(found.progress[0], found.progress[1])
+            if all(row["verdict"] in compared for row in found.rows) and not found.notes:
+                self.assertEqual(found.progress[0], found.progress[1])
             self.assertEqual(found.progress[2:], (found.progress[3],) * 2, found.progress)
         return found
 
