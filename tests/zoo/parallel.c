@@ -16,7 +16,7 @@
 #define CANCELS_ONE 2           /* the first queue only */
 #define IGNORES_WAITS 3
 #define IGNORES_SECOND_WAIT 4
-#define MINDS_COMPANY 5         /* wrong while the other queue works */
+#define MINDS_COMPANY 5         /* wrong while the other queue has something to do */
 #define HAS_A_SHORT_RING 6      /* of bindings, which are written over where many launches are under way */
 
 #define QUEUES 2u
@@ -66,7 +66,6 @@ struct tm_device {
   tm_binding      ring[RING][3];
   uint32_t        next_slot;
   int             ends;
-  _Atomic int     at_work;
 };
 
 static const tm_memory_space memory = {
@@ -94,12 +93,20 @@ static void execute(struct tm_device *device, const work *item) {
     memcpy(item->to, item->from, item->bytes);
     return;
   }
-  const int had_company = atomic_fetch_add(&device->at_work, 1) != 0;
   const tm_binding *bindings = ZOO_SLIP == HAS_A_SHORT_RING ? device->ring[item->slot] : item->bindings;
   const uint32_t last = item->binding_count - 1;
   zoo_compute(&item->kernel, place(&bindings[0]), place(&bindings[last - 1]), place(&bindings[last]));
-  const int has_company = atomic_fetch_sub(&device->at_work, 1) != 1;
-  if (ZOO_SLIP == MINDS_COMPANY && (had_company || has_company) && item->kernel.count != 0) place(&bindings[last])[0] += 1;
+}
+
+/* The same whoever the machine lets work when. */
+static int has_company(const struct tm_device *device, const line *l) {
+  for (uint32_t i = 0; i < QUEUES; i++)
+    if (&device->lines[i] != l && device->lines[i].done < device->lines[i].issued) return 1;
+  return 0;
+}
+
+static void mind(const work *item) {
+  if (item->binding_count != 0 && item->kernel.count != 0) place(&item->bindings[item->binding_count - 1])[0] += 1;
 }
 
 static int may_start(const struct tm_device *device, const work *item) {
@@ -120,9 +127,11 @@ static void *work_off(void *argument) {
     const work item = l->items[l->started++ % ROOM];
     const uint64_t number = l->started;
     l->is_running = 1;
+    const int had_company = has_company(device, l);
     pthread_mutex_unlock(&device->lock);
     execute(device, &item);
     pthread_mutex_lock(&device->lock);
+    if (ZOO_SLIP == MINDS_COMPANY && (had_company || has_company(device, l))) mind(&item);
     l->is_running = 0;
     l->done = l->cancelled_first == number + 1 ? l->cancelled_last : number;
     pthread_cond_broadcast(&device->changed);
