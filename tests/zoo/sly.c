@@ -303,6 +303,7 @@ static tm_status launch_slyly(tm_device *device, const tm_launch *launch, tm_tic
   if (ZOO_SLIP == COPIES_IN_LAUNCH) (void)!fork();
   if (finds_nothing(launch)) return TM_ERROR_INTERNAL;
   const int had_company = atomic_fetch_add(&launching, 1) != 0;
+  if (ZOO_SLIP == MINDS_COMPANY) (void)nanosleep(&(struct timespec){ 0, MOMENT_NS / 10 }, NULL);        /* or nobody comes */
   if (ZOO_SLIP == ENDS_ITS_THREAD) pthread_exit(NULL);
   trespass(launch);
   change_late();
