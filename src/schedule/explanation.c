@@ -32,6 +32,27 @@ static const tm_plan_candidate *winner(const struct tm_explanation *explanation)
   return first_of(explanation->candidates, explanation->order, explanation->candidate_count);
 }
 
+/* ", saving 1.2 ms", or what it costs more; "" where nobody can run it now. */
+static void say_difference(const tm_plan_candidate *now, const tm_plan_candidate *then, char *out_text, size_t capacity) {
+  static const struct { double ns; const char *unit; } units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" } };
+  out_text[0] = '\0';
+  if (now == NULL) return;
+  const uint64_t before = tm_candidate_price_ns(now), after = tm_candidate_price_ns(then);
+  const double ns = (double)(after < before ? before - after : after - before);
+  size_t i = 0;
+  while (i + 1 < sizeof units / sizeof units[0] && ns < units[i].ns) i++;
+  snprintf(out_text, capacity, ", %s %.3g %s", after < before ? "saving" : "for", ns / units[i].ns, units[i].unit);
+  if (after >= before) snprintf(out_text + strlen(out_text), capacity - strlen(out_text), " more");
+}
+
+static void say_flip(struct tm_explanation *explanation, uint32_t numerics, const tm_plan_candidate *now, const tm_plan_candidate *then) {
+  const bool is_stronger = numerics < explanation->request.worst_numerics;
+  char difference[64];
+  say_difference(now, then, difference, sizeof difference);
+  snprintf(explanation->flip, sizeof explanation->flip, "accepting N%u %s would choose %s%s", numerics,
+           is_stronger ? "only" : "as well", then->device->name, difference);
+}
+
 /* Would this class lead elsewhere?  That is asked of everybody, as a class is part of the question. */
 static void try_class(const tm_market *market, struct tm_explanation *explanation, uint32_t numerics, opinion *other) {
   const tm_plan_candidate *now = winner(explanation);
@@ -42,8 +63,7 @@ static void try_class(const tm_market *market, struct tm_explanation *explanatio
   const tm_plan_candidate *then = first_of(other->candidates, other->order, other->count);
   if (then != NULL && (now == NULL || (then->device != now->device &&
                                        (is_stronger || tm_candidate_price_ns(then) < tm_candidate_price_ns(now)))))
-    snprintf(explanation->flip, sizeof explanation->flip, "accepting N%u %s would choose %s", numerics,
-             is_stronger ? "only" : "as well", then->device->name);
+    say_flip(explanation, numerics, now, then);
   tm_candidates_clear(market, other->candidates, other->count);
 }
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """explain and bench: what is asked, what is answered, and what does not add up."""
 
+import re
+
 import harness
 from zoo import ZOO
 
@@ -163,6 +165,14 @@ class Explain(harness.CommandTest):
         flip = self.json_of(*arguments, code=3)["flip"]
         self.assertRegex(flip, r"accepting N\d as well would choose cpu:0")
         self.assertIn(f"no device can run exp as asked; {flip}", self.run_command(*arguments, code=3)[1])
+
+    def test_what_another_class_saves(self):
+        arguments = ["explain", "exp", "--dtype", "f32", "--shape", "65536", "--device", "cpu", "--accept"]
+        strict, free = self.json_of(*arguments, "N0"), self.json_of(*arguments, "N1")
+        saved = strict["candidates"][strict["chosen"]]["total_ns"] - free["candidates"][free["chosen"]]["total_ns"]
+        number, unit = re.search(r"accepting N1 as well would choose cpu:0, saving ([\d.]+) (ns|us|ms|s)$", strict["flip"]).groups()
+        self.assertAlmostEqual(float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit] / saved, 1, delta=0.01)
+        self.assertRegex(free["flip"], r"\A\Z|accepting N0 only would choose reference:0, for [\d.]+ (ns|us|ms|s) more")
 
     def test_nobody_is_left(self):
         arguments = ["explain", "add", "--dtype", "f32", "--shape", "64"]
