@@ -149,6 +149,12 @@ static float *random_matrix(uint64_t count, uint32_t seed) {
   return values;
 }
 
+/* OpenBLAS takes processors that are newer than it for one of 2004, and so would run at a third of what it can. */
+static void name_processor(void) {
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
+  else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) setenv("OPENBLAS_CORETYPE", "Haswell", 1);
+}
+
 /* Threads of a library that spin while they wait would slow down whoever comes next, and settings meant for another
    machine would slow down theirs. */
 static void make_fair(void) {
@@ -159,6 +165,7 @@ static void make_fair(void) {
     unsetenv(settings[i]);
   }
   setenv("OMP_WAIT_POLICY", "passive", 1);
+  name_processor();
 }
 
 int main(int argc, char **argv) {
