@@ -132,6 +132,8 @@ uint32_t cpu_compare_add_integers(const cpu_compare_quants *a, const cpu_compare
                                   cpu_compare_totals *totals);
 uint32_t cpu_compare_add_integers_vnni(const cpu_compare_quants *a, const cpu_compare_quants *b, cpu_compare_state *state,
                                        cpu_compare_totals *totals);
+/* Bits of blocks whose scales are of opposite signs or of zero, whose zeros have signs. */
+uint32_t cpu_compare_odd_blocks(const cpu_compare_quants *a, const cpu_compare_quants *b);
 uint64_t cpu_compare_count_equal_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, uint32_t blocks);
 void cpu_compare_add_equal_integers(const cpu_compare_quants *a, cpu_compare_totals *totals);
 int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, uint32_t blocks, float max_abs, float max_rel,

@@ -209,8 +209,7 @@ CPU_INLINE __m256 largest_apart(const __m256i *apart) {
 
 CPU_INLINE __m256 magnitudes(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
 
-/* Bits of blocks whose scales are of opposite signs or of zero, whose zeros have signs. */
-CPU_INLINE uint32_t odd_blocks(const cpu_compare_quants *a, const cpu_compare_quants *b) {
+CPU_AVX2 uint32_t cpu_compare_odd_blocks(const cpu_compare_quants *a, const cpu_compare_quants *b) {
   const __m256i bits_a = cpu_load(a->bits), bits_b = cpu_load(b->bits), zero = _mm256_setzero_si256();
   const __m256i a_zero = _mm256_cmpeq_epi16(_mm256_slli_epi16(bits_a, 1), zero);
   const __m256i b_zero = _mm256_cmpeq_epi16(_mm256_slli_epi16(bits_b, 1), zero);
@@ -276,7 +275,7 @@ CPU_INLINE uint32_t tell_figures(const cpu_compare_quants *a, const cpu_compare_
   const float size = (float)largest_byte(l->sizes);
   if (state->max_rel < 2 && _mm256_movemask_epi8(l->opposite) != 0) return CPU_COMPARE_ALL;
   const uint32_t low = untold_blocks(a, b, l, 0, size, state), high = untold_blocks(a, b, l, CPU_BLOCK_GROUP, size, state);
-  const uint32_t untold = odd_blocks(a, b) | low | high << CPU_BLOCK_GROUP;
+  const uint32_t untold = cpu_compare_odd_blocks(a, b) | low | high << CPU_BLOCK_GROUP;
   state->equal += sum_bytes(l->equal);
   if (untold != 0) state->equal -= cpu_compare_count_equal_integers(a, b, untold);
   return untold;

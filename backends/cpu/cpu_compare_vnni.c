@@ -15,16 +15,6 @@
 #define CPU_VNNI    __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 #define INLINE_VNNI static inline __attribute__((always_inline)) CPU_VNNI
 
-/* ---- scales ---- */
-
-/* Whether some scale is zero, or some pair of scales has opposite signs. */
-CPU_INLINE int has_odd_scales(__m256i a, __m256i b) {
-  const __m256i zero = _mm256_setzero_si256();
-  const __m256i a_zero = _mm256_cmpeq_epi16(_mm256_slli_epi16(a, 1), zero);
-  const __m256i b_zero = _mm256_cmpeq_epi16(_mm256_slli_epi16(b, 1), zero);
-  return cpu_any(_mm256_or_si256(_mm256_or_si256(a_zero, b_zero), _mm256_srai_epi16(_mm256_xor_si256(a, b), 15)));
-}
-
 /* ---- integers ---- */
 
 /* What is looked up for each of four rounds: the blocks of a vector's dwords. */
@@ -163,18 +153,18 @@ static __attribute__((noinline)) CPU_VNNI uint64_t count_equal_products(const cp
 
 /* Bits of blocks in which some difference may be above the largest one; and of those in which pairs of different integers may be
    equal.  See untold_blocks there.  No integer is above 128. */
-typedef struct odd_blocks {
+typedef struct looked_blocks {
   __mmask16 far, near;
-} odd_blocks;
+} looked_blocks;
 
-INLINE_VNNI odd_blocks find_odd_blocks(__m512 scales_a, __m512 scales_b, __m512 apart, float max_abs) {
+INLINE_VNNI looked_blocks look_at_blocks(__m512 scales_a, __m512 scales_b, __m512 apart, float max_abs) {
   const __m512 s = _mm512_abs_ps(scales_a), t = _mm512_abs_ps(scales_b), least = _mm512_min_ps(s, t), most = _mm512_max_ps(s, t);
   const __m512 up = _mm512_set1_ps(1 + 0x1p-20f);
   const __m512 reach = _mm512_mul_ps(_mm512_set1_ps(128 * (1 + 0x1p-20f)), _mm512_sub_ps(most, least));
   const __m512 distance = _mm512_min_ps(_mm512_fmadd_ps(apart, least, reach), _mm512_mul_ps(_mm512_set1_ps(256), most));
   const __mmask16 far = _mm512_cmp_ps_mask(_mm512_mul_ps(distance, up), _mm512_set1_ps(max_abs), _CMP_GT_OQ);
   const __mmask16 differ = _mm512_cmp_ps_mask(apart, _mm512_setzero_ps(), _CMP_GT_OQ);
-  return (odd_blocks){ far, may_be_equal(least, most, reach, differ & ~far & _mm512_cmp_ps_mask(reach, least, _CMP_NLT_UQ)) };
+  return (looked_blocks){ far, may_be_equal(least, most, reach, differ & ~far & _mm512_cmp_ps_mask(reach, least, _CMP_NLT_UQ)) };
 }
 
 INLINE_VNNI uint32_t add_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, int has_signs, cpu_compare_state *state,
@@ -191,9 +181,9 @@ INLINE_VNNI uint32_t add_integers(const cpu_compare_quants *a, const cpu_compare
   _mm512_storeu_si512(totals->unequal, _mm512_add_epi64(unequal, _mm512_loadu_si512(totals->unequal)));
   state->equal += TM_SUM_BLOCK;
   if (has_signs && _mm512_movepi8_mask(l.opposite) != 0) return CPU_COMPARE_ALL;
-  const odd_blocks odd = find_odd_blocks(s, t, largest_apart(p.apart, q.apart, r.apart, u.apart), (float)state->max_abs);
-  if (odd.near != 0) state->equal += count_equal_products(a, b, odd.near);
-  return odd.far;
+  const looked_blocks looked = look_at_blocks(s, t, largest_apart(p.apart, q.apart, r.apart, u.apart), (float)state->max_abs);
+  if (looked.near != 0) state->equal += count_equal_products(a, b, looked.near);
+  return looked.far;
 }
 
 #define ADD(name, has_signs)                                                                                              \
@@ -206,8 +196,7 @@ ADD(add_signs_free, 0)
 
 CPU_AVX2 uint32_t cpu_compare_add_integers_vnni(const cpu_compare_quants *a, const cpu_compare_quants *b, cpu_compare_state *state,
                                                 cpu_compare_totals *totals) {
-  const int is_odd = has_odd_scales(cpu_load(a->bits), cpu_load(b->bits));
-  if (state->max_rel < 1 || is_odd) return cpu_compare_add_integers(a, b, state, totals);
+  if (state->max_rel < 1 || cpu_compare_odd_blocks(a, b) != 0) return cpu_compare_add_integers(a, b, state, totals);
   const uint32_t untold = state->max_rel < 2 ? add_signs_told(a, b, state, totals) : add_signs_free(a, b, state, totals);
   if (untold != 0) state->equal -= cpu_compare_count_equal_integers(a, b, untold);
   return untold;
