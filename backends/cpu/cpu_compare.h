@@ -19,7 +19,7 @@
 
 /* Nearer than a single stream is asked for (cpu_simd.h): measured to be better for two. */
 #define CPU_COMPARE_AHEAD 2048
-#define CPU_COMPARE_PREFETCH(pointer) _mm_prefetch((const char *)(pointer) + CPU_COMPARE_AHEAD, _MM_HINT_T0)
+#define CPU_COMPARE_PREFETCH(pointer) __builtin_prefetch((const char *)(pointer) + CPU_COMPARE_AHEAD)
 
 typedef struct cpu_compare_lanes {
   double squared[TM_SUM_LANES], dot[TM_SUM_LANES], norm_a[TM_SUM_LANES], norm_b[TM_SUM_LANES];
@@ -45,6 +45,8 @@ typedef struct cpu_compare_state {
 #define CPU_COMPARE_QUANTS 16
 #define CPU_COMPARE_ALL    0xffffu      /* a bit for each */
 typedef struct cpu_compare_quants {
+  const unsigned char *data;            /* the blocks as they lie, */
+  uint64_t             block_bytes;     /* so many each */
   const unsigned char *integers;        /* signed bytes: 32 at each multiple of `stride` */
   uint64_t             stride;
   uint16_t             bits[CPU_COMPARE_QUANTS];        /* of the scales */
@@ -52,12 +54,17 @@ typedef struct cpu_compare_quants {
   unsigned char        unpacked[TM_SUM_BLOCK];          /* the integers, where the format has them in another form */
 } cpu_compare_quants;
 
+#define CPU_COMPARE_LISTED 64u  /* so many are looked at together */
+
 /* Sums of one superblock in no order (cpu_compare_blocks.c), in eight parts each. */
 typedef struct cpu_compare_totals {
   double   dot[8], norm_a[8], norm_b[8];
   double   same[8];                     /* of blocks with equal bytes: belongs to all three */
   uint64_t unequal[8];                  /* pairs that are not equal, of chunks counted as equal */
   uint16_t smallest_a[CPU_COMPARE_QUANTS], smallest_b[CPU_COMPARE_QUANTS];      /* scales, as bits less 1 */
+  uint32_t begin;                       /* the number of the chunk's first block */
+  uint32_t listed_count;
+  uint32_t listed[CPU_COMPARE_LISTED + CPU_COMPARE_QUANTS];     /* numbers of blocks to be looked at later */
 } cpu_compare_totals;
 
 /* Functions over whole blocks, at any address.  Those of a type `add` return 0 if some value is not finite, or a sum of f64
@@ -76,7 +83,7 @@ typedef struct cpu_compare_kernels {
      equal pairs. */
   int (*compare_quants)(const cpu_compare_quants *a, const cpu_compare_quants *b, uint32_t blocks, float max_abs, float max_rel,
                         uint64_t *equal);
-  /* Adds the sums of all blocks, and the figures of those whose integers tell them; returns bits of the other ones. */
+  /* Adds the sums of all blocks, and the figures of those whose integers tell them; lists other ones, or returns bits of them. */
   uint32_t (*add_integers)(const cpu_compare_quants *a, const cpu_compare_quants *b, cpu_compare_state *state,
                            cpu_compare_totals *totals);
   /* Whether all bytes are the same; stops early. */
@@ -93,6 +100,22 @@ static inline double cpu_compare_margin(double best) {
   memcpy(&bits, &best, sizeof bits);
   bits &= UINT64_C(0x7ff) << 52;
   return bits > half_unit ? tm_sum_from_bits(bits - half_unit) * (1 - 0x1p-40) : 0;
+}
+
+/* The largest f32 that is not above this one, which is not negative. */
+static inline float cpu_compare_rounded_down(double value) {
+  float nearest = (float)value;
+  uint32_t bits;
+  if (!((double)nearest > value)) return nearest;
+  memcpy(&bits, &nearest, sizeof bits);
+  bits--;
+  memcpy(&nearest, &bits, sizeof bits);
+  return nearest;
+}
+
+/* Asks for what follows some blocks, of 128 bytes and a bit.  Kernels ask while they work: asking for much at once has to wait. */
+static inline void cpu_compare_prefetch(const cpu_compare_quants *q, uint64_t block) {
+  for (int line = 0; line < 3; ++line) CPU_COMPARE_PREFETCH(q->data + block * q->block_bytes + 64 * line);
 }
 
 extern const cpu_compare_kernels cpu_compare_avx2;
@@ -152,6 +175,13 @@ typedef struct cpu_compare_format {
   void   (*to_f16)(const unsigned char *data, unsigned char *to);       /* of 8-bit floats: other bits where theirs are others */
   void   (*to_f64)(const unsigned char *data, double *to);      /* NULL: it fits f32, or is f64 */
 } cpu_compare_format;
+
+/* Looks at the blocks that were listed, of those from `a` and `b` on: of AVX-512 VNNI, as is who lists them. */
+void cpu_compare_look_at_listed(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b,
+                                cpu_compare_state *state, cpu_compare_totals *totals);
+/* The maxima, by a finite chunk of blocks. */
+void cpu_compare_find_largest_of_blocks(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b,
+                                        cpu_compare_state *state);
 
 /* So many times 512 elements of one block format, up to a superblock; the sums go to `words` in the order of cpu_compare_lanes. */
 void cpu_compare_add_quants(const cpu_compare_kernels *kernels, const cpu_compare_format *format, const unsigned char *a,

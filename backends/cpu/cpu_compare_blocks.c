@@ -11,6 +11,7 @@
  * and differences too unless a pair of scales is more than 32 times apart.
  */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "cpu_block_sums.h"
@@ -40,6 +41,8 @@ CPU_INLINE int read_quants(const unsigned char *data, uint32_t block_bytes, cpu_
   cpu_store(out->bits, bits);
   _mm256_storeu_ps(out->scales, _mm256_cvtph_ps(low));
   _mm256_storeu_ps(out->scales + half, _mm256_cvtph_ps(high));
+  out->data = data;
+  out->block_bytes = block_bytes;
   out->integers = data + CPU_SCALE_BYTES;
   out->stride = block_bytes;
   if (block_bytes == CPU_Q4_0_BYTES) {
@@ -71,19 +74,9 @@ CPU_INLINE int has_exact_differences(const cpu_compare_quants *a, const cpu_comp
   return !cpu_any(_mm256_andnot_si256(either_zero, apart));
 }
 
-static float rounded_down(double value) {
-  float nearest = (float)value;
-  uint32_t bits;
-  if (!((double)nearest > value)) return nearest;
-  memcpy(&bits, &nearest, sizeof bits);
-  bits--;
-  memcpy(&nearest, &bits, sizeof bits);
-  return nearest;
-}
-
 /* Looks at values where f32 does not show that no difference and no quotient is larger; they are finite. */
-static CPU_AVX2 void find_largest_of(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b,
-                                     cpu_compare_state *state) {
+void cpu_compare_find_largest_of_blocks(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b,
+                                        cpu_compare_state *state) {
   float wide_a[BLOCK], wide_b[BLOCK];
   format->to_f32(a, wide_a);
   format->to_f32(b, wide_b);
@@ -101,18 +94,14 @@ static __attribute__((noinline)) CPU_AVX2 void look_at_values(const cpu_compare_
   cpu_compare_find_largest(masked_a, masked_b, state);
 }
 
-CPU_INLINE void prefetch_chunk(const unsigned char *data, uint32_t block_bytes) {
-  for (uint64_t at = 0; at < (uint64_t)block_bytes * QUANTS; at += 64) CPU_COMPARE_PREFETCH(data + at);
-}
-
 /* Looks at the values of some blocks, by bits, and at those of all where f32 does not show enough. */
 static __attribute__((noinline)) CPU_AVX2 void look_at_blocks(const cpu_compare_kernels *kernels, const cpu_compare_format *format,
                                                               const unsigned char *data_a, const unsigned char *data_b,
                                                               const cpu_compare_quants *a, const cpu_compare_quants *b,
                                                               uint32_t blocks, cpu_compare_state *state) {
-  if (kernels->compare_quants(a, b, blocks, rounded_down(state->max_abs), rounded_down(state->max_rel), &state->equal) ||
-      !has_exact_differences(a, b)) {
-    find_largest_of(format, data_a, data_b, state);
+  const float max_abs = cpu_compare_rounded_down(state->max_abs), max_rel = cpu_compare_rounded_down(state->max_rel);
+  if (kernels->compare_quants(a, b, blocks, max_abs, max_rel, &state->equal) || !has_exact_differences(a, b)) {
+    cpu_compare_find_largest_of_blocks(format, data_a, data_b, state);
   }
 }
 
@@ -121,8 +110,6 @@ CPU_INLINE int add_blocks(const cpu_compare_kernels *kernels, const cpu_compare_
                           const unsigned char *data_a, const unsigned char *data_b, cpu_compare_state *state,
                           cpu_compare_totals *totals) {
   cpu_compare_quants a, b;
-  prefetch_chunk(data_a, bytes);
-  prefetch_chunk(data_b, bytes);
   if (!(read_quants(data_a, bytes, &a) & read_quants(data_b, bytes, &b))) {
     look_at_values(format, data_a, data_b, state);
     return 0;
@@ -270,14 +257,17 @@ void cpu_compare_add_quants(const cpu_compare_kernels *kernels, const cpu_compar
   cpu_compare_totals totals;
   double sums[4];
   int is_good = 1;
-  memset(&totals, 0, sizeof totals);
+  memset(&totals, 0, offsetof(cpu_compare_totals, listed));
   memset(totals.smallest_a, 0xff, sizeof totals.smallest_a);
   memset(totals.smallest_b, 0xff, sizeof totals.smallest_b);
   for (uint64_t k = 0; k < chunks; ++k) {
     const unsigned char *x = a + k * bytes, *y = b + k * bytes;
+    totals.begin = (uint32_t)(k * QUANTS);
+    if (totals.listed_count > CPU_COMPARE_LISTED) cpu_compare_look_at_listed(format, a, b, state, &totals);
     if (kernels->same_bytes(x, y, bytes)) is_good &= add_equal_chunk(format, x, state, &totals);
     else is_good &= add_chunk(kernels, format, x, y, state, &totals);
   }
+  if (totals.listed_count > 0) cpu_compare_look_at_listed(format, a, b, state, &totals);
   for (int i = 0; i < 8; ++i) state->equal -= totals.unequal[i];
   if (!is_good || !end_totals(&totals, sums)) {
     add_exactly(format, a, b, chunks, words);

@@ -99,9 +99,16 @@ CPU_INLINE pair_sums sum_two(const cpu_compare_quants *a, const cpu_compare_quan
   return sums;
 }
 
+CPU_INLINE void prefetch_four(const cpu_compare_quants *a, const cpu_compare_quants *b, int block) {
+  cpu_compare_prefetch(a, (uint64_t)block);
+  cpu_compare_prefetch(b, (uint64_t)block);
+}
+
 CPU_INLINE void sum_group(const cpu_compare_quants *a, const cpu_compare_quants *b, int group, quant_look *l,
                           cpu_compare_totals *totals) {
   const __m256i same = same_scales(a, b);
+  prefetch_four(a, b, group);
+  prefetch_four(a, b, group + 4);
   const pair_sums p = sum_two(a, b, group, same, l), q = sum_two(a, b, group + 2, same, l);
   const pair_sums r = sum_two(a, b, group + 4, same, l), s = sum_two(a, b, group + 6, same, l);
   const __m256 scales_a = folded_scales(a, group), scales_b = folded_scales(b, group);

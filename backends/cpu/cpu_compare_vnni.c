@@ -7,6 +7,8 @@
  *             two blocks then belongs to four, and three steps put the sums of sixteen blocks in their order.
  *   PRODUCTS  take a factor without a sign: x + 128.  What is too much is subtracted before, as -128 (y + 128) + 128^2.  So -128 is
  *             a number like others.
+ *   LISTED    are blocks that need another look, and looked at many at a time, in f32: whether there are some in 512 elements is as
+ *             good as random, and no branch hangs on it.
  *   APART     is how far two integers are, without a sign: the larger one less the smaller one.
  */
 #include "cpu_compare.h"
@@ -84,6 +86,8 @@ INLINE_VNNI round_sums sum_round(const cpu_compare_quants *a, const cpu_compare_
                                  int has_signs, quant_look *l) {
   const four_blocks x = load_four(a, first_block[round]), y = load_four(b, first_block[round]);
   const four_blocks sizes_x = sizes_of(x), sizes_y = sizes_of(y);
+  cpu_compare_prefetch(a, 4 * (uint64_t)round);
+  cpu_compare_prefetch(b, 4 * (uint64_t)round);
   const __m512i differ = _mm512_permutexvar_epi32(_mm512_loadu_si512(blocks_of_dwords[round]), scales_differ);
   const __m512i less = less_of(sizes_y), apart = look_at(l, x.first, y.first, differ, has_signs);
   return (round_sums){ products(less, sizes_x, y), products(less_of(sizes_x), sizes_x, x), products(less, sizes_y, y),
@@ -151,20 +155,34 @@ static __attribute__((noinline)) CPU_VNNI uint64_t count_equal_products(const cp
   return equal;
 }
 
-/* Bits of blocks in which some difference may be above the largest one; and of those in which pairs of different integers may be
-   equal.  See untold_blocks there.  No integer is above 128. */
-typedef struct looked_blocks {
+/* Bits of blocks in which some difference may be above the largest one, and of other ones in which pairs of different integers may
+   be equal.  See untold_blocks there.  No integer is above 128. */
+typedef struct untold_bits {
   __mmask16 far, near;
-} looked_blocks;
+} untold_bits;
 
-INLINE_VNNI looked_blocks look_at_blocks(__m512 scales_a, __m512 scales_b, __m512 apart, float max_abs) {
+INLINE_VNNI untold_bits untold_blocks(__m512 scales_a, __m512 scales_b, __m512 apart, float max_abs) {
   const __m512 s = _mm512_abs_ps(scales_a), t = _mm512_abs_ps(scales_b), least = _mm512_min_ps(s, t), most = _mm512_max_ps(s, t);
   const __m512 up = _mm512_set1_ps(1 + 0x1p-20f);
   const __m512 reach = _mm512_mul_ps(_mm512_set1_ps(128 * (1 + 0x1p-20f)), _mm512_sub_ps(most, least));
   const __m512 distance = _mm512_min_ps(_mm512_fmadd_ps(apart, least, reach), _mm512_mul_ps(_mm512_set1_ps(256), most));
   const __mmask16 far = _mm512_cmp_ps_mask(_mm512_mul_ps(distance, up), _mm512_set1_ps(max_abs), _CMP_GT_OQ);
   const __mmask16 differ = _mm512_cmp_ps_mask(apart, _mm512_setzero_ps(), _CMP_GT_OQ);
-  return (looked_blocks){ far, may_be_equal(least, most, reach, differ & ~far & _mm512_cmp_ps_mask(reach, least, _CMP_NLT_UQ)) };
+  return (untold_bits){ far, may_be_equal(least, most, reach, differ & ~far & _mm512_cmp_ps_mask(reach, least, _CMP_NLT_UQ)) };
+}
+
+/* Few blocks are looked at later; many, as of unrelated tensors, at once. */
+INLINE_VNNI void list_blocks(cpu_compare_totals *totals, __mmask16 blocks) {
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i numbers = _mm512_add_epi32(lanes, _mm512_set1_epi32((int32_t)totals->begin));
+  _mm512_storeu_si512(totals->listed + totals->listed_count, _mm512_maskz_compress_epi32(blocks, numbers));
+  totals->listed_count += (uint32_t)__builtin_popcount(blocks);
+}
+
+/* Whether f32 does not show all differences: scales are more than 32 times apart. */
+INLINE_VNNI int are_far_apart(__m512 scales_a, __m512 scales_b) {
+  const __m512 s = _mm512_abs_ps(scales_a), t = _mm512_abs_ps(scales_b);
+  return _mm512_cmp_ps_mask(_mm512_max_ps(s, t), _mm512_mul_ps(_mm512_set1_ps(32), _mm512_min_ps(s, t)), _CMP_GT_OQ) != 0;
 }
 
 INLINE_VNNI uint32_t add_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, int has_signs, cpu_compare_state *state,
@@ -180,10 +198,65 @@ INLINE_VNNI uint32_t add_integers(const cpu_compare_quants *a, const cpu_compare
   const __m512i unequal = _mm512_sad_epu8(l.unequal, none);
   _mm512_storeu_si512(totals->unequal, _mm512_add_epi64(unequal, _mm512_loadu_si512(totals->unequal)));
   state->equal += TM_SUM_BLOCK;
-  if (has_signs && _mm512_movepi8_mask(l.opposite) != 0) return CPU_COMPARE_ALL;
-  const looked_blocks looked = look_at_blocks(s, t, largest_apart(p.apart, q.apart, r.apart, u.apart), (float)state->max_abs);
-  if (looked.near != 0) state->equal += count_equal_products(a, b, looked.near);
-  return looked.far;
+  if ((has_signs && _mm512_movepi8_mask(l.opposite) != 0) || are_far_apart(s, t)) return CPU_COMPARE_ALL;
+  const untold_bits untold = untold_blocks(s, t, largest_apart(p.apart, q.apart, r.apart, u.apart), (float)state->max_abs);
+  const int are_many = __builtin_popcount(untold.near) > CPU_COMPARE_QUANTS / 2;
+  if (are_many) state->equal += count_equal_products(a, b, untold.near);
+  list_blocks(totals, untold.far | (are_many ? 0 : untold.near));
+  return 0;
+}
+
+/* ---- blocks that their integers do not tell enough of ---- */
+
+typedef struct block_values {
+  __m512i integers[2];
+  __m512  scale;
+} block_values;
+
+INLINE_VNNI block_values load_block(const unsigned char *block, uint32_t bytes) {
+  const __m128i first = cpu_load128(block + CPU_SCALE_BYTES), mask = _mm_set1_epi8(15), eight = _mm_set1_epi8(8);
+  const __m512 scale = _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_loadu_si16(block)));
+  __m128i integers[2] = { first, cpu_load128(block + bytes - 16) };
+  if (bytes == CPU_Q4_0_BYTES) {
+    integers[0] = _mm_sub_epi8(_mm_and_si128(first, mask), eight);
+    integers[1] = _mm_sub_epi8(_mm_and_si128(_mm_srli_epi16(first, 4), mask), eight);
+  }
+  return (block_values){ { _mm512_cvtepi8_epi32(integers[0]), _mm512_cvtepi8_epi32(integers[1]) }, scale };
+}
+
+/* Adds the pairs that are equal though their integers are not.  Returns whether a difference is above `most`. */
+INLINE_VNNI int look_at_block(const block_values *a, const block_values *b, float most, uint64_t *equal) {
+  const __m512 largest = _mm512_set1_ps(most);
+  __mmask16 more = 0;
+  for (int i = 0; i < 2; ++i) {
+    const __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(a->integers[i]), a->scale);
+    const __m512 y = _mm512_mul_ps(_mm512_cvtepi32_ps(b->integers[i]), b->scale);
+    const __mmask16 same = _mm512_cmp_ps_mask(x, y, _CMP_EQ_OQ);
+    more |= _mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_sub_ps(x, y)), largest, _CMP_GT_OQ);
+    *equal += (uint64_t)__builtin_popcount(_mm512_mask_cmpneq_epi32_mask(same, a->integers[i], b->integers[i]));
+  }
+  return more != 0;
+}
+
+INLINE_VNNI void look_at_listed(const cpu_compare_format *format, uint32_t bytes, const unsigned char *a, const unsigned char *b,
+                                const cpu_compare_totals *totals, cpu_compare_state *state) {
+  float most = cpu_compare_rounded_down(state->max_abs);
+  uint64_t equal = 0;
+  for (uint32_t i = 0; i < totals->listed_count; ++i) {
+    const uint64_t number = totals->listed[i], chunk = number / CPU_COMPARE_QUANTS * CPU_COMPARE_QUANTS;
+    const block_values x = load_block(a + number * bytes, bytes), y = load_block(b + number * bytes, bytes);
+    if (!look_at_block(&x, &y, most, &equal)) continue;
+    cpu_compare_find_largest_of_blocks(format, a + chunk * bytes, b + chunk * bytes, state);
+    most = cpu_compare_rounded_down(state->max_abs);
+  }
+  state->equal += equal;
+}
+
+CPU_VNNI void cpu_compare_look_at_listed(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b,
+                                         cpu_compare_state *state, cpu_compare_totals *totals) {
+  if (format->bytes == CPU_Q8_0_BYTES) look_at_listed(format, CPU_Q8_0_BYTES, a, b, totals, state);
+  else look_at_listed(format, format->bytes, a, b, totals, state);
+  totals->listed_count = 0;
 }
 
 #define ADD(name, has_signs)                                                                                              \
