@@ -119,9 +119,17 @@ size_t tm_printable_clean(const char *text, size_t length, char *out, size_t cap
   return escape(text, length, true, out, capacity);
 }
 
+/* Almost all text is of ASCII to its end: a cell each byte. */
+static size_t ascii_bytes(const char *text, size_t length) {
+  size_t i = 0;
+  while (i < length && (uint8_t)text[i] < 0x80) i++;
+  return i;
+}
+
 size_t tm_printable_width(const char *text, size_t length) {
-  size_t width = 0;
-  for (size_t i = 0; i < length;) {
+  const size_t start = ascii_bytes(text, length);
+  size_t       width = start;
+  for (size_t i = start; i < length;) {
     const size_t bytes = tm_printable_character(text + i, length - i);
     width += cells(text + i, bytes);
     i += bytes == 0 ? 1 : bytes;

@@ -84,9 +84,16 @@ static bool take_row(const tm_rows *rows, uint64_t position, tm_cell *cells) {
   return rows->row(rows->source, rows->order != NULL ? rows->order[position] : position, cells);
 }
 
+/* Numbers that are the same in one row after the other are common, and writing them down is dear.  What cells point to may be gone. */
+static bool is_same_number(const tm_cell *a, const tm_cell *b) {
+  const bool points = a->type == TM_COLUMN_TEXT || a->type == TM_CELL_PHRASE || a->type == TM_COLUMN_SHAPE;
+  return !points && a->type == b->type && a->defined == b->defined && a->count == b->count &&
+         memcmp(&a->number, &b->number, sizeof a->number) == 0;
+}
+
 /* Cells wider than `most` do not make their column wider: their lines are longer than the others. */
 static void measure(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, uint32_t most, tm_layout_column *layout) {
-  tm_cell cells[TM_MAX_COLUMNS];
+  tm_cell cells[TM_MAX_COLUMNS], measured[TM_MAX_COLUMNS] = { { 0 } };
   char    text[CELL_BYTES];
   for (uint32_t i = 0; i < view_count; i++) {
     const char *heading = heading_of(rows, &views[i]);
@@ -95,7 +102,10 @@ static void measure(const tm_rows *rows, const tm_column_view *views, uint32_t v
   }
   for (uint64_t row = 0; row < rows->count && take_row(rows, row, cells); row++)
     for (uint32_t i = 0; i < view_count; i++) {
-      cell_text(&cells[views[i].column], text);
+      const tm_cell *cell = &cells[views[i].column];
+      if (is_same_number(cell, &measured[i])) continue;
+      measured[i] = *cell;
+      cell_text(cell, text);
       const uint32_t width = (uint32_t)tm_printable_width(text, strlen(text));
       if (width > layout[i].wanted && width <= most) layout[i].wanted = width;
     }
@@ -239,25 +249,3 @@ void tm_row_print_json(const tm_column *columns, uint32_t count, const tm_cell *
     if ((skip >> i & 1u) == 0) tm_cell_print_json(columns[i].name, &cells[i], json);
   tm_json_end_object(json);
 }
-
-/* ------------------------------------------------------------------------------------------------------- cells ---- */
-
-tm_cell tm_cell_text_of(const char *text, uint64_t length) {
-  return (tm_cell){ .type = TM_COLUMN_TEXT, .defined = 1, .count = length, .text = text };
-}
-
-tm_cell tm_cell_text(const char *text) { return tm_cell_text_of(text, strlen(text)); }
-
-tm_cell tm_cell_count(uint64_t count) { return (tm_cell){ .type = TM_COLUMN_COUNT, .defined = 1, .count = count }; }
-
-tm_cell tm_cell_bytes(uint64_t bytes) { return (tm_cell){ .type = TM_COLUMN_BYTES, .defined = 1, .count = bytes }; }
-
-tm_cell tm_cell_number(double number) { return (tm_cell){ .type = TM_COLUMN_NUMBER, .defined = 1, .number = number }; }
-
-tm_cell tm_cell_share(double share) { return (tm_cell){ .type = TM_CELL_SHARE, .defined = 1, .number = share }; }
-
-tm_cell tm_cell_shape(const uint64_t *dims, uint64_t rank) {
-  return (tm_cell){ .type = TM_COLUMN_SHAPE, .defined = 1, .count = rank, .shape = dims };
-}
-
-tm_cell tm_cell_undefined(uint32_t type) { return (tm_cell){ .type = type }; }

@@ -8,6 +8,7 @@
 #define TM_CLI_ROW_PRINTER_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "json_writer.h"
 #include "output_stream.h"
@@ -64,15 +65,19 @@ void tm_row_print_json(const tm_column *columns, uint32_t count, const tm_cell *
                        tm_json_writer *json);
 
 /* Cells. */
-tm_cell tm_cell_text(const char *text);
-tm_cell tm_cell_text_of(const char *text, uint64_t length);
-tm_cell tm_cell_count(uint64_t count);
-tm_cell tm_cell_bytes(uint64_t bytes);
-tm_cell tm_cell_number(double number);
-tm_cell tm_cell_share(double share);
-tm_cell tm_cell_shape(const uint64_t *dims, uint64_t rank);
-tm_cell tm_cell_undefined(uint32_t type);
-/* "3x4", "scalar"; returns the bytes written besides the NUL. */
+static inline tm_cell tm_cell_text_of(const char *text, uint64_t length) {
+  return (tm_cell){ .type = TM_COLUMN_TEXT, .defined = 1, .count = length, .text = text };
+}
+static inline tm_cell tm_cell_text(const char *text) { return tm_cell_text_of(text, strlen(text)); }
+static inline tm_cell tm_cell_count(uint64_t count) { return (tm_cell){ .type = TM_COLUMN_COUNT, .defined = 1, .count = count }; }
+static inline tm_cell tm_cell_bytes(uint64_t bytes) { return (tm_cell){ .type = TM_COLUMN_BYTES, .defined = 1, .count = bytes }; }
+static inline tm_cell tm_cell_number(double number) { return (tm_cell){ .type = TM_COLUMN_NUMBER, .defined = 1, .number = number }; }
+static inline tm_cell tm_cell_share(double share) { return (tm_cell){ .type = TM_CELL_SHARE, .defined = 1, .number = share }; }
+static inline tm_cell tm_cell_shape(const uint64_t *dims, uint64_t rank) {
+  return (tm_cell){ .type = TM_COLUMN_SHAPE, .defined = 1, .count = rank, .shape = dims };
+}
+static inline tm_cell tm_cell_undefined(uint32_t type) { return (tm_cell){ .type = type }; }
+
 size_t tm_cell_shape_text(const tm_cell *cell, char *out, size_t capacity);
 
 #endif
