@@ -27,13 +27,13 @@ CPU_INLINE_AVX2 lines8 transpose(lines8 in) {
       _mm256_permute2f128_ps(b2, b6, 0x31), _mm256_permute2f128_ps(b3, b7, 0x31) } };
 }
 
-/* Exactly `keep` values: what lies behind them may belong to a panel that another thread is packing. */
+/* Exactly `keep` values, 8, 6 or 4: what lies behind them may belong to a panel that another thread is packing. */
 CPU_INLINE_AVX2 void put(float *to, __m256 v, uint32_t keep) {
   if (keep == 8) {
     _mm256_storeu_ps(to, v);
   } else {
     _mm_storeu_ps(to, _mm256_castps256_ps128(v));
-    _mm_storel_pi((__m64 *)(void *)(to + 4), _mm256_extractf128_ps(v, 1));
+    if (keep == 6) _mm_storel_pi((__m64 *)(void *)(to + 4), _mm256_extractf128_ps(v, 1));
   }
 }
 
@@ -44,6 +44,18 @@ CPU_INLINE_AVX2 void put_transposed(lines8 in, uint64_t count, float *to, uint64
 
 static inline const char *element(const cpu_matrix *matrix, uint64_t line, uint64_t k) {
   return (const char *)matrix->base + (int64_t)line * matrix->line_bytes + (int64_t)k * matrix->k_bytes;
+}
+
+static inline uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* Packs up to eight lines beside others: `keep` values for each k, `step` values apart. */
+typedef void (*pack_group_fn)(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step, uint32_t keep);
+
+static void pack_groups(pack_group_fn pack, const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step) {
+  for (uint64_t first = 0; first < step; first += 8) {
+    const cpu_matrix from = { element(matrix, first, 0), matrix->line_bytes, matrix->k_bytes };
+    pack(&from, lines > first ? least(lines - first, 8) : 0, depth, to + first, step, (uint32_t)least(step - first, 8));
+  }
 }
 
 /* pack_T for a plain format T of `BYTES` bytes. */
@@ -61,10 +73,13 @@ static inline const char *element(const cpu_matrix *matrix, uint64_t line, uint6
     }                                                                                                                 \
   }                                                                                                                   \
   CPU_AVX2 static void pack_dense_lines_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,      \
-                                            uint64_t step, uint32_t keep) {                                           \
-    for (uint64_t k = 0; k < depth; k++) {                                                                            \
+                                            uint64_t step) {                                                          \
+    for (uint64_t k = 0; k < depth; k++, to += step) {                                                                \
       const char *p = element(matrix, 0, k);                                                                          \
-      put(to + k * step, lines == 8 ? load_##T(p, 0) : load_part_##T(p, 0, lines), keep);                             \
+      uint64_t i = 0;                                                                                                 \
+      for (; i + 8 <= lines; i += 8) _mm256_storeu_ps(to + i, load_##T(p, i));                                        \
+      for (; i < step; i += 8)                                                                                        \
+        put(to + i, load_part_##T(p, i, lines > i ? lines - i : 0), (uint32_t)least(step - i, 8));                    \
     }                                                                                                                 \
   }                                                                                                                   \
   CPU_AVX2 static void pack_strided_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,          \
@@ -73,14 +88,13 @@ static inline const char *element(const cpu_matrix *matrix, uint64_t line, uint6
       for (uint32_t i = 0; i < keep; i++)                                                                             \
         to[k * step + i] = i < lines ? _mm256_cvtss_f32(load_part_##T(element(matrix, i, k), 0, 1)) : 0.0f;           \
   }                                                                                                                   \
-  static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step,             \
-                       uint32_t keep) {                                                                               \
+  static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step) {           \
     if (matrix->k_bytes == BYTES)                                                                                     \
-      pack_dense_k_##T(matrix, lines, depth, to, step, keep);                                                         \
+      pack_groups(pack_dense_k_##T, matrix, lines, depth, to, step);                                                  \
     else if (matrix->line_bytes == BYTES)                                                                             \
-      pack_dense_lines_##T(matrix, lines, depth, to, step, keep);                                                     \
+      pack_dense_lines_##T(matrix, lines, depth, to, step);                                                           \
     else                                                                                                              \
-      pack_strided_##T(matrix, lines, depth, to, step, keep);                                                         \
+      pack_groups(pack_strided_##T, matrix, lines, depth, to, step);                                                  \
   }                                                                                                                   \
   const cpu_matmul_format cpu_matmul_##T = { pack_##T, 1, BYTES, 0.3 };
 
@@ -89,9 +103,8 @@ DEFINE_PACK(bf16, 2)
 DEFINE_PACK(f16, 2)
 
 #define DEFINE_PACK_BLOCKS(T, BYTES)                                                                                  \
-  CPU_AVX2 static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *packed, uint64_t step, \
-                                uint32_t keep) {                                                                      \
-    float *to = packed;                                                                                               \
+  CPU_AVX2 static void pack_group_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step,\
+                                      uint32_t keep) {                                                                \
     for (uint64_t k = 0; k < depth; k += 8) {                                                                         \
       lines8 in;                                                                                                      \
       for (uint64_t i = 0; i < 8; i++) {                                                                              \
@@ -101,17 +114,19 @@ DEFINE_PACK(f16, 2)
       put_transposed(in, 8, to + k * step, step, keep);                                                               \
     }                                                                                                                 \
   }                                                                                                                   \
+  static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step) {           \
+    pack_groups(pack_group_##T, matrix, lines, depth, to, step);                                                      \
+  }                                                                                                                   \
   const cpu_matmul_format cpu_matmul_##T = { pack_##T, 32, BYTES, 0.42 };
 
 DEFINE_PACK_BLOCKS(q8_0, 34)
 DEFINE_PACK_BLOCKS(q4_0, 18)
 
 /* f64 stays f64.  Its products are rare enough for a plain loop. */
-static void pack_f64(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *packed, uint64_t step,
-                     uint32_t keep) {
+static void pack_f64(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *packed, uint64_t step) {
   double *to = packed;
   for (uint64_t k = 0; k < depth; k++) {
-    for (uint32_t i = 0; i < keep; i++) {
+    for (uint64_t i = 0; i < step; i++) {
       double value = 0.0;
       if (i < lines) memcpy(&value, element(matrix, i, k), sizeof(value));
       to[k * step + i] = value;
@@ -164,12 +179,8 @@ CPU_AVX2 static void pack_dense_lines_i8(const cpu_matrix *matrix, uint64_t line
   }
 }
 
-static void pack_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step, uint32_t keep) {
-  if (matrix->k_bytes == 1)
-    pack_dense_k_i8(matrix, lines, depth, to, step, keep);
-  else if (matrix->line_bytes == 1)
-    pack_dense_lines_i8(matrix, lines, depth, to, step, keep);
-  else
-    pack_strided_i8(matrix, lines, depth, to, step, keep);
+static void pack_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step) {
+  const pack_group_fn pack = matrix->k_bytes == 1 ? pack_dense_k_i8 : matrix->line_bytes == 1 ? pack_dense_lines_i8 : pack_strided_i8;
+  pack_groups(pack, matrix, lines, depth, to, step);
 }
 const cpu_matmul_format cpu_matmul_i8 = { pack_i8, 1, 1, 0.25 };
