@@ -37,7 +37,25 @@ CPU_INLINE_AVX2 void put(float *to, __m256 v, uint32_t keep) {
   }
 }
 
-CPU_INLINE_AVX2 void put_transposed(lines8 in, uint64_t count, float *to, uint64_t step, uint32_t keep) {
+/* Loops over vectors would keep them in memory, so what is done to all eight is written out. */
+#define FOR_8(X, ...)                                                                                                 \
+  X(0, __VA_ARGS__) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__)                                             \
+  X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__)
+#define PUT(i, KEEP) put(to + (i) * step, out.line[i], KEEP);
+
+CPU_INLINE_AVX2 void put_transposed(lines8 in, float *to, uint64_t step, uint32_t keep) {
+  const lines8 out = transpose(in);
+  if (keep == 8) {
+    FOR_8(PUT, 8)
+  } else if (keep == 4) {
+    FOR_8(PUT, 4)
+  } else {
+    FOR_8(PUT, 6)
+  }
+}
+
+/* Only `count` k of them. */
+CPU_INLINE_AVX2 void put_some(lines8 in, uint64_t count, float *to, uint64_t step, uint32_t keep) {
   const lines8 out = transpose(in);
   for (uint64_t i = 0; i < count; i++) put(to + i * step, out.line[i], keep);
 }
@@ -48,29 +66,47 @@ static inline const char *element(const cpu_matrix *matrix, uint64_t line, uint6
 
 static inline uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* Packs up to eight lines beside others: `keep` values for each k, `step` values apart. */
+/* Packs one to eight lines beside others: `keep` values for each k, `step` values apart; beyond `lines` anything. */
 typedef void (*pack_group_fn)(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step, uint32_t keep);
 
-static void pack_groups(pack_group_fn pack, const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step) {
+CPU_AVX2 static void put_zeros(uint64_t depth, float *to, uint64_t step, uint32_t keep) {
+  for (uint64_t k = 0; k < depth; k++) put(to + k * step, _mm256_setzero_ps(), keep);
+}
+
+/* `values` are packed for each line. */
+static void pack_groups(pack_group_fn pack, const cpu_matrix *matrix, uint64_t lines, uint64_t depth, uint64_t values, float *to,
+                        uint64_t step) {
   for (uint64_t first = 0; first < step; first += 8) {
     const cpu_matrix from = { element(matrix, first, 0), matrix->line_bytes, matrix->k_bytes };
-    pack(&from, lines > first ? least(lines - first, 8) : 0, depth, to + first, step, (uint32_t)least(step - first, 8));
+    const uint32_t keep = (uint32_t)least(step - first, 8);
+    if (first < lines)
+      pack(&from, least(lines - first, 8), depth, to + first, step, keep);
+    else
+      put_zeros(values, to + first, step, keep);
   }
 }
 
+/* Where eight lines begin; one that is not there is the last one again, because what comes of it is dropped. */
+typedef struct starts8 {
+  const char *line[8];
+} starts8;
+
+static inline starts8 starts_of(const cpu_matrix *matrix, uint64_t lines) {
+  starts8 starts;
+  for (uint64_t i = 0; i < 8; i++) starts.line[i] = element(matrix, least(i, lines - 1), 0);
+  return starts;
+}
+
 /* pack_T for a plain format T of `BYTES` bytes. */
+#define LOAD(i, T)      .line[i] = load_##T(at.line[i], k),
+#define LOAD_PART(i, T) .line[i] = load_part_##T(at.line[i], k, depth - k),
 #define DEFINE_PACK(T, BYTES)                                                                                         \
   CPU_AVX2 static void pack_dense_k_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,          \
                                         uint64_t step, uint32_t keep) {                                               \
-    for (uint64_t k = 0; k < depth; k += 8) {                                                                         \
-      const uint64_t count = depth - k < 8 ? depth - k : 8;                                                           \
-      lines8 in;                                                                                                      \
-      for (uint64_t i = 0; i < 8; i++) {                                                                              \
-        const char *p = element(matrix, i, k);                                                                        \
-        in.line[i] = i >= lines ? _mm256_setzero_ps() : count == 8 ? load_##T(p, 0) : load_part_##T(p, 0, count);     \
-      }                                                                                                               \
-      put_transposed(in, count, to + k * step, step, keep);                                                           \
-    }                                                                                                                 \
+    const starts8 at = starts_of(matrix, lines);                                                                      \
+    uint64_t k = 0;                                                                                                   \
+    for (; k + 8 <= depth; k += 8) put_transposed((lines8){ FOR_8(LOAD, T) }, to + k * step, step, keep);             \
+    if (k < depth) put_some((lines8){ FOR_8(LOAD_PART, T) }, depth - k, to + k * step, step, keep);                   \
   }                                                                                                                   \
   CPU_AVX2 static void pack_dense_lines_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,      \
                                             uint64_t step) {                                                          \
@@ -90,11 +126,11 @@ static void pack_groups(pack_group_fn pack, const cpu_matrix *matrix, uint64_t l
   }                                                                                                                   \
   static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step) {           \
     if (matrix->k_bytes == BYTES)                                                                                     \
-      pack_groups(pack_dense_k_##T, matrix, lines, depth, to, step);                                                  \
+      pack_groups(pack_dense_k_##T, matrix, lines, depth, depth, to, step);                                                  \
     else if (matrix->line_bytes == BYTES)                                                                             \
       pack_dense_lines_##T(matrix, lines, depth, to, step);                                                           \
     else                                                                                                              \
-      pack_groups(pack_strided_##T, matrix, lines, depth, to, step);                                                  \
+      pack_groups(pack_strided_##T, matrix, lines, depth, depth, to, step);                                                  \
   }                                                                                                                   \
   const cpu_matmul_format cpu_matmul_##T = { pack_##T, 1, BYTES, 0.3 };
 
@@ -102,20 +138,19 @@ DEFINE_PACK(f32, 4)
 DEFINE_PACK(bf16, 2)
 DEFINE_PACK(f16, 2)
 
+#define DECODE(i, T, PART) .line[i] = decode_##T(at.line[i] + block, PART),
+#define PUT_PART(T, PART)  put_transposed((lines8){ FOR_8(DECODE, T, PART) }, to + (k + 8 * (PART)) * step, step, keep);
 #define DEFINE_PACK_BLOCKS(T, BYTES)                                                                                  \
   CPU_AVX2 static void pack_group_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step,\
                                       uint32_t keep) {                                                                \
-    for (uint64_t k = 0; k < depth; k += 8) {                                                                         \
-      lines8 in;                                                                                                      \
-      for (uint64_t i = 0; i < 8; i++) {                                                                              \
-        const char *block = (const char *)matrix->base + (int64_t)i * matrix->line_bytes + (k / 32) * BYTES;          \
-        in.line[i] = i < lines ? decode_##T(block, k % 32 / 8) : _mm256_setzero_ps();                                 \
-      }                                                                                                               \
-      put_transposed(in, 8, to + k * step, step, keep);                                                               \
+    const starts8 at = starts_of(matrix, lines);                                                                      \
+    for (uint64_t k = 0; k < depth; k += 32) {                                                                        \
+      const uint64_t block = k / 32 * (BYTES);                                                                        \
+      PUT_PART(T, 0) PUT_PART(T, 1) PUT_PART(T, 2) PUT_PART(T, 3)                                                     \
     }                                                                                                                 \
   }                                                                                                                   \
   static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step) {           \
-    pack_groups(pack_group_##T, matrix, lines, depth, to, step);                                                      \
+    pack_groups(pack_group_##T, matrix, lines, depth, depth, to, step);                                                      \
   }                                                                                                                   \
   const cpu_matmul_format cpu_matmul_##T = { pack_##T, 32, BYTES, 0.42 };
 
@@ -149,7 +184,7 @@ CPU_AVX2 static void pack_dense_k_i8(const cpu_matrix *matrix, uint64_t lines, u
     for (uint64_t i = 0; i < 8; i++) {
       in.line[i] = i < lines ? load_along_i8(element(matrix, i, k), count) : _mm256_setzero_ps();
     }
-    put_transposed(in, (count + 1) / 2, to + k / 2 * step, step, keep);
+    put_some(in, (count + 1) / 2, to + k / 2 * step, step, keep);
   }
 }
 
@@ -181,6 +216,6 @@ CPU_AVX2 static void pack_dense_lines_i8(const cpu_matrix *matrix, uint64_t line
 
 static void pack_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step) {
   const pack_group_fn pack = matrix->k_bytes == 1 ? pack_dense_k_i8 : matrix->line_bytes == 1 ? pack_dense_lines_i8 : pack_strided_i8;
-  pack_groups(pack, matrix, lines, depth, to, step);
+  pack_groups(pack, matrix, lines, depth, (depth + 1) / 2, to, step);
 }
 const cpu_matmul_format cpu_matmul_i8 = { pack_i8, 1, 1, 0.25 };
