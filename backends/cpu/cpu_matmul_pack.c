@@ -97,9 +97,15 @@ static inline starts8 starts_of(const cpu_matrix *matrix, uint64_t lines) {
   return starts;
 }
 
-/* pack_T for a plain format T of `BYTES` bytes. */
+/* Eight lines of a k; and bytes of one that comes later, because short rows far apart are not what the hardware reads
+   ahead. */
+#define ROWS_AHEAD 8
+#define COPY(at, T) _mm256_storeu_ps(to + i + (at), load_##T(p, i + (at)));
+#define ASK(byte)   _mm_prefetch(p + ROWS_AHEAD * matrix->k_bytes + (byte), _MM_HINT_T0);
+
 #define LOAD(i, T)      .line[i] = load_##T(at.line[i], k),
 #define LOAD_PART(i, T) .line[i] = load_part_##T(at.line[i], k, depth - k),
+/* pack_T for a plain format T of `BYTES` bytes. */
 #define DEFINE_PACK(T, BYTES)                                                                                         \
   CPU_AVX2 static void pack_dense_k_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,          \
                                         uint64_t step, uint32_t keep) {                                               \
@@ -113,7 +119,10 @@ static inline starts8 starts_of(const cpu_matrix *matrix, uint64_t lines) {
     for (uint64_t k = 0; k < depth; k++, to += step) {                                                                \
       const char *p = element(matrix, 0, k);                                                                          \
       uint64_t i = 0;                                                                                                 \
-      for (; i + 8 <= lines; i += 8) _mm256_storeu_ps(to + i, load_##T(p, i));                                        \
+      for (; i + 32 <= lines; i += 32) {                                                                              \
+        ASK(0) ASK(64) COPY(0, T) COPY(8, T) COPY(16, T) COPY(24, T)                                                  \
+      }                                                                                                               \
+      for (; i + 8 <= lines; i += 8) COPY(0, T)                                                                       \
       for (; i < step; i += 8)                                                                                        \
         put(to + i, load_part_##T(p, i, lines > i ? lines - i : 0), (uint32_t)least(step - i, 8));                    \
     }                                                                                                                 \
@@ -126,11 +135,11 @@ static inline starts8 starts_of(const cpu_matrix *matrix, uint64_t lines) {
   }                                                                                                                   \
   static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step) {           \
     if (matrix->k_bytes == BYTES)                                                                                     \
-      pack_groups(pack_dense_k_##T, matrix, lines, depth, depth, to, step);                                                  \
+      pack_groups(pack_dense_k_##T, matrix, lines, depth, depth, to, step);                                           \
     else if (matrix->line_bytes == BYTES)                                                                             \
       pack_dense_lines_##T(matrix, lines, depth, to, step);                                                           \
     else                                                                                                              \
-      pack_groups(pack_strided_##T, matrix, lines, depth, depth, to, step);                                                  \
+      pack_groups(pack_strided_##T, matrix, lines, depth, depth, to, step);                                           \
   }                                                                                                                   \
   const cpu_matmul_format cpu_matmul_##T = { pack_##T, 1, BYTES, 0.3 };
 
@@ -150,7 +159,7 @@ DEFINE_PACK(f16, 2)
     }                                                                                                                 \
   }                                                                                                                   \
   static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step) {           \
-    pack_groups(pack_group_##T, matrix, lines, depth, depth, to, step);                                                      \
+    pack_groups(pack_group_##T, matrix, lines, depth, depth, to, step);                                               \
   }                                                                                                                   \
   const cpu_matmul_format cpu_matmul_##T = { pack_##T, 32, BYTES, 0.42 };
 
