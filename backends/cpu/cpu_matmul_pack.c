@@ -77,12 +77,13 @@ CPU_AVX2 static void put_zeros(uint64_t depth, float *to, uint64_t step, uint32_
 static void pack_groups(pack_group_fn pack, const cpu_matrix *matrix, uint64_t lines, uint64_t depth, uint64_t values, float *to,
                         uint64_t step) {
   for (uint64_t first = 0; first < step; first += 8) {
-    const cpu_matrix from = { element(matrix, first, 0), matrix->line_bytes, matrix->k_bytes };
     const uint32_t keep = (uint32_t)least(step - first, 8);
-    if (first < lines)
+    if (first < lines) {
+      const cpu_matrix from = { element(matrix, first, 0), matrix->line_bytes, matrix->k_bytes };
       pack(&from, least(lines - first, 8), depth, to + first, step, keep);
-    else
+    } else {
       put_zeros(values, to + first, step, keep);
+    }
   }
 }
 
@@ -141,7 +142,7 @@ static inline starts8 starts_of(const cpu_matrix *matrix, uint64_t lines) {
     else                                                                                                              \
       pack_groups(pack_strided_##T, matrix, lines, depth, depth, to, step);                                           \
   }                                                                                                                   \
-  const cpu_matmul_format cpu_matmul_##T = { pack_##T, 1, BYTES, 0.3 };
+  const cpu_matmul_format cpu_matmul_##T = { pack_##T, 1, BYTES, 0.25 };
 
 DEFINE_PACK(f32, 4)
 DEFINE_PACK(bf16, 2)
@@ -161,7 +162,7 @@ DEFINE_PACK(f16, 2)
   static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step) {           \
     pack_groups(pack_group_##T, matrix, lines, depth, depth, to, step);                                               \
   }                                                                                                                   \
-  const cpu_matmul_format cpu_matmul_##T = { pack_##T, 32, BYTES, 0.42 };
+  const cpu_matmul_format cpu_matmul_##T = { pack_##T, 32, BYTES, 0.35 };
 
 DEFINE_PACK_BLOCKS(q8_0, 34)
 DEFINE_PACK_BLOCKS(q4_0, 18)
@@ -224,7 +225,8 @@ CPU_AVX2 static void pack_dense_lines_i8(const cpu_matrix *matrix, uint64_t line
 }
 
 static void pack_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step) {
-  const pack_group_fn pack = matrix->k_bytes == 1 ? pack_dense_k_i8 : matrix->line_bytes == 1 ? pack_dense_lines_i8 : pack_strided_i8;
+  const pack_group_fn across = matrix->line_bytes == 1 ? pack_dense_lines_i8 : pack_strided_i8;
+  const pack_group_fn pack = matrix->k_bytes == 1 ? pack_dense_k_i8 : across;
   pack_groups(pack, matrix, lines, depth, (depth + 1) / 2, to, step);
 }
 const cpu_matmul_format cpu_matmul_i8 = { pack_i8, 1, 1, 0.25 };

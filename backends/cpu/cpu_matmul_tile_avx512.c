@@ -105,5 +105,5 @@ static inline uint32_t first_lanes(uint32_t count, uint32_t lanes) { return (1u 
     .run = tile_##T, .rows = TILE_ROWS, .columns = 2 * LANES_##T, .value_bytes = sizeof(VALUE_##T), .takes_parts = 1, \
     .product_ns = (PRODUCT_NS),                                                                                       \
   };
-DEFINE_TILE(f32, 0.0105)
-DEFINE_TILE(f64, 0.021)
+DEFINE_TILE(f32, 0.0108)
+DEFINE_TILE(f64, 0.0216)
