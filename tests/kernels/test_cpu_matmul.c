@@ -394,7 +394,7 @@ static void test_extreme_bytes(void **state) {
 /* Scales of a tensor, of rows and of columns; the sums are exact, so results are within an ulp of the exact value. */
 static void test_scaled(void **state) {
   (void)state;
-  const shape s = { 1, 50, 70, 301, 0, 1 };
+  const shape s = { .batch = 1, .m = 50, .n = 70, .k = 301, .transpose_b = 1, .step = 1 };
   const tm_matmul_scaled_attributes attributes = { 0, 1, 0, 0 };
   const uint64_t dims_a[] = { s.m, s.k }, dims_b[] = { s.n, s.k };
   uint64_t random = SEED + 3;
