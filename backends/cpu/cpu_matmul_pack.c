@@ -124,8 +124,8 @@ static inline starts8 starts_of(const cpu_matrix *matrix, uint64_t lines) {
         ASK(0) ASK(64) COPY(0, T) COPY(8, T) COPY(16, T) COPY(24, T)                                                  \
       }                                                                                                               \
       for (; i + 8 <= lines; i += 8) COPY(0, T)                                                                       \
-      for (; i < step; i += 8)                                                                                        \
-        put(to + i, load_part_##T(p, i, lines > i ? lines - i : 0), (uint32_t)least(step - i, 8));                    \
+      if (i < lines) put(to + i, load_part_##T(p, i, lines - i), (uint32_t)least(step - i, 8));                       \
+      for (i = (lines + 7) / 8 * 8; i < step; i += 8) put(to + i, _mm256_setzero_ps(), (uint32_t)least(step - i, 8)); \
     }                                                                                                                 \
   }                                                                                                                   \
   CPU_AVX2 static void pack_strided_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,          \
@@ -170,12 +170,12 @@ DEFINE_PACK_BLOCKS(q4_0, 18)
 /* f64 stays f64.  Its products are rare enough for a plain loop. */
 static void pack_f64(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *packed, uint64_t step) {
   double *to = packed;
-  for (uint64_t k = 0; k < depth; k++) {
-    for (uint64_t i = 0; i < step; i++) {
-      double value = 0.0;
-      if (i < lines) memcpy(&value, element(matrix, i, k), sizeof(value));
-      to[k * step + i] = value;
-    }
+  for (uint64_t k = 0; k < depth; k++, to += step) {
+    if (matrix->line_bytes == sizeof(double))
+      memcpy(to, element(matrix, 0, k), lines * sizeof(double));
+    else
+      for (uint64_t i = 0; i < lines; i++) memcpy(&to[i], element(matrix, i, k), sizeof(double));
+    memset(to + lines, 0, (step - lines) * sizeof(double));
   }
 }
 const cpu_matmul_format cpu_matmul_f64 = { pack_f64, 1, 8, 0.42 };
