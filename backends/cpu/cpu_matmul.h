@@ -72,7 +72,7 @@ typedef struct cpu_matmul_tile {
   void      (*run)(const cpu_tile_call *call);
   uint32_t    rows, columns;
   uint32_t    value_bytes;              /* of a sum, and of a packed value */
-  uint32_t    takes_parts;              /* computes also fewer rows and columns, and touches nothing else of y */
+  uint32_t    takes_parts;              /* computes also fewer rows, half the columns, and touches nothing else of y */
   double      product_ns;               /* a multiplication with its addition */
 } cpu_matmul_tile;
 

@@ -235,15 +235,21 @@ uint32_t cpu_matmul_refuses(const cpu_matmul_kernel *kernel, const tm_operation 
   return p.n <= 1 || p.y_column_bytes == kernel->y_bytes ? 0 : TM_REASON_LAYOUT;
 }
 
-/* Of a tile with few rows the sums wait for each other. */
+/* Rows and columns that are computed: a tile that takes parts takes any rows, though of few the sums wait for each
+   other, and half of its columns. */
 #define LEAST_TILE_ROWS 4u
 static double computed_rows(const cpu_matmul_tile *tile, uint64_t rows) {
   const uint64_t rest = rows % tile->rows;
-  return (double)(rows - rest + (rest > 0 && rest < LEAST_TILE_ROWS ? LEAST_TILE_ROWS : rest));
+  if (!tile->takes_parts || rest == 0) return (double)(divide_up(rows, tile->rows) * tile->rows);
+  return (double)(rows - rest + (rest < LEAST_TILE_ROWS ? LEAST_TILE_ROWS : rest));
+}
+static double computed_columns(const cpu_matmul_tile *tile, uint64_t columns) {
+  const uint64_t granule = tile->takes_parts ? tile->columns / 2 : tile->columns;
+  return (double)(divide_up(columns, granule) * granule);
 }
 
-/* Nanoseconds of one matrix, all parts together.  Whole columns of tiles are counted also where they hang over, and
-   whole rows of those that take no parts; a is packed once for each part along the columns, b once for each along the rows. */
+/* Nanoseconds of one matrix, all parts together; a is packed once for each part along the columns, b once for each along
+   the rows. */
 static double matrix_ns(const cpu_matmul_kernel *kernel, const cpu_matmul_problem *p, const partition *parts) {
   const cpu_matmul_tile *tile = kernel->tile;
   const double k = (double)p->k, depths = (double)divide_up(p->k + 1, MATMUL_DEPTH);
@@ -251,8 +257,7 @@ static double matrix_ns(const cpu_matmul_kernel *kernel, const cpu_matmul_proble
   const double tiles = row_panels * column_panels;
   const double whole = tile->takes_parts ? tiles : (double)(p->m / tile->rows) * (double)(p->n / tile->columns);
   const double edges = tiles - whole;
-  const double rows = tile->takes_parts ? computed_rows(tile, p->m) : row_panels * tile->rows;
-  const double products = rows * column_panels * tile->columns * k * tile->product_ns;
+  const double products = computed_rows(tile, p->m) * computed_columns(tile, p->n) * k * tile->product_ns;
   const double packed_a = row_panels * tile->rows * k * PACK_ROW_NS * (double)parts->column_parts;
   const double packed_b = column_panels * tile->columns * k * kernel->b->pack_ns * (double)parts->row_parts;
   const double finished = kernel->finish != NULL ? (double)p->m * (10.0 + 0.5 * (double)p->n) : 0.0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The register tiles of AVX-512: 12 x 2 vectors of sums in 24 registers, two for b, the rest for what is broadcast from a.
- * There is one function for each number of rows, and columns that do not exist are masked.
+ * There are functions for each number of rows, with the second vector and without; columns that do not exist are masked.
  */
 #include <immintrin.h>
 
@@ -59,24 +59,24 @@ static inline uint32_t first_lanes(uint32_t count, uint32_t lanes) { return (1u 
   {                                                                                                                   \
     const VECTOR_##T value = repeat_##T(a + (i));                                                                     \
     left_##i = multiply_##T(value, b_left, left_##i);                                                                 \
-    right_##i = multiply_##T(value, b_right, right_##i);                                                              \
+    if (is_wide) right_##i = multiply_##T(value, b_right, right_##i);                                                 \
   }
 #define STEP(FOR_ROWS, T)                                                                                             \
   {                                                                                                                   \
-    const VECTOR_##T b_left = load_##T(b), b_right = load_##T(b + LANES_##T);                                         \
+    const VECTOR_##T b_left = load_##T(b), b_right = is_wide ? load_##T(b + LANES_##T) : zero_##T();                  \
     FOR_ROWS(MULTIPLY, T)                                                                                             \
     a += TILE_ROWS;                                                                                                   \
     b += 2 * LANES_##T;                                                                                               \
   }
 #define ADD(i, T)                                                                                                     \
   left_##i = plus_##T(left_##i, ROW(i), left);                                                                        \
-  right_##i = plus_##T(right_##i, ROW(i) + 64, right);
+  if (is_wide) right_##i = plus_##T(right_##i, ROW(i) + 64, right);
 #define STORE(i, T)                                                                                                   \
   store_##T(ROW(i), left, left_##i);                                                                                  \
-  store_##T(ROW(i) + 64, right, right_##i);
+  if (is_wide) store_##T(ROW(i) + 64, right, right_##i);
 
 #define DEFINE_ROWS(COUNT, T)                                                                                         \
-  CPU_AVX512 static void tile_##COUNT##_##T(const cpu_tile_call *call) {                                              \
+  CPU_INLINE_AVX512 void sum_##COUNT##_##T(const cpu_tile_call *call, const int is_wide) {                            \
     const VALUE_##T *a = call->a, *b = call->b;                                                                       \
     ROWS_##COUNT(DECLARE, T)                                                                                          \
     ROWS_##COUNT(PREFETCH, T)                                                                                         \
@@ -85,21 +85,24 @@ static inline uint32_t first_lanes(uint32_t count, uint32_t lanes) { return (1u 
     }                                                                                                                 \
     for (uint64_t k = call->depth % 4; k > 0; k--) STEP(ROWS_##COUNT, T)                                              \
     const MASK_##T left = (MASK_##T)first_lanes(call->columns, LANES_##T);                                            \
-    const MASK_##T right = (MASK_##T)(call->columns > LANES_##T ? first_lanes(call->columns - LANES_##T, LANES_##T) : 0); \
+    const MASK_##T right = (MASK_##T)(is_wide ? first_lanes(call->columns - LANES_##T, LANES_##T) : 0);               \
     if (call->accumulate) {                                                                                           \
       ROWS_##COUNT(ADD, T)                                                                                            \
     }                                                                                                                 \
     ROWS_##COUNT(STORE, T)                                                                                            \
-  }
+  }                                                                                                                   \
+  CPU_AVX512 static void narrow_##COUNT##_##T(const cpu_tile_call *call) { sum_##COUNT##_##T(call, 0); }              \
+  CPU_AVX512 static void wide_##COUNT##_##T(const cpu_tile_call *call) { sum_##COUNT##_##T(call, 1); }
 
 #define FOR_COUNTS(X, T) X(1, T) X(2, T) X(3, T) X(4, T) X(5, T) X(6, T) X(7, T) X(8, T) X(9, T) X(10, T) X(11, T) X(12, T)
-#define NAME_OF(COUNT, T) tile_##COUNT##_##T,
+#define NARROW(COUNT, T) narrow_##COUNT##_##T,
+#define WIDE(COUNT, T)   wide_##COUNT##_##T,
 
 #define DEFINE_TILE(T, PRODUCT_NS)                                                                                    \
   FOR_COUNTS(DEFINE_ROWS, T)                                                                                          \
   static void tile_##T(const cpu_tile_call *call) {                                                                   \
-    static void (*const by_rows[TILE_ROWS])(const cpu_tile_call *) = { FOR_COUNTS(NAME_OF, T) };                      \
-    by_rows[call->rows - 1](call);                                                                                    \
+    static void (*const by_rows[2][TILE_ROWS])(const cpu_tile_call *) = { { FOR_COUNTS(NARROW, T) }, { FOR_COUNTS(WIDE, T) } };\
+    by_rows[call->columns > LANES_##T][call->rows - 1](call);                                                         \
   }                                                                                                                   \
   const cpu_matmul_tile cpu_matmul_tile_##T##_avx512 = {                                                              \
     .run = tile_##T, .rows = TILE_ROWS, .columns = 2 * LANES_##T, .value_bytes = sizeof(VALUE_##T), .takes_parts = 1, \
