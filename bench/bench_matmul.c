@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_matmul [--rounds=9] [--size=N]: f32 matrix products of this library beside OpenBLAS, BLIS and oneDNN, whichever of
- * them is installed, in turns in one process, with 1 and 2 threads.  Prints medians of GFLOP/s, and of the ratio to ours
- * round by round.  The libraries are opened at run time; what is not there is said to be missing.
+ * bench_matmul [--rounds=9] [--size=N] [--rows=M] [--threads=1|2] [--avx2=1]: f32 matrix products of this library beside
+ * OpenBLAS, BLIS and oneDNN, whichever of them is installed, in turns in one process, with 1 and 2 threads.  Matrices are
+ * square, or the first has M rows.  Prints medians of GFLOP/s, and of the ratio to ours round by round.  The libraries are
+ * opened at run time; what is not there is said to be missing.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -72,17 +73,17 @@ static void open_peer(peer *p) {
 }
 
 typedef struct product {
-  int64_t      size;
+  int64_t      rows, size;              /* rows x size by size x size */
   const float *a, *b;
   float       *y;
 } product;
 
 static void run_peer(const peer *p, const product *x) {
-  const int size = (int)x->size;
+  const int rows = (int)x->rows, size = (int)x->size;
   if (p->dnnl != NULL)
-    p->dnnl('N', 'N', x->size, x->size, x->size, 1.0f, x->a, x->size, x->b, x->size, 0.0f, x->y, x->size);
+    p->dnnl('N', 'N', x->rows, x->size, x->size, 1.0f, x->a, x->size, x->b, x->size, 0.0f, x->y, x->size);
   else
-    p->cblas(ROW_MAJOR, NOT_TRANSPOSED, NOT_TRANSPOSED, size, size, size, 1.0f, x->a, size, x->b, size, 0.0f, x->y, size);
+    p->cblas(ROW_MAJOR, NOT_TRANSPOSED, NOT_TRANSPOSED, rows, size, size, 1.0f, x->a, size, x->b, size, 0.0f, x->y, size);
 }
 
 /* Seconds of one of `1 + LIBRARIES` contestants: ours is number 0. */
@@ -100,11 +101,11 @@ static double time_one(uint32_t number, const peer *peers, const kernel_run *run
 #define WARM_NS UINT64_C(20000000)
 
 static int prepare(kernel_host *host, kernel_run *run, const product *x, tm_operand *operands, const tm_matmul_attributes *attributes) {
-  const uint64_t dims[2] = { (uint64_t)x->size, (uint64_t)x->size };
-  for (int i = 0; i < 3; ++i) tm_operand_contiguous(TM_FORMAT_F32, 2, dims, &operands[i], NULL);
+  const uint64_t dims[2] = { (uint64_t)x->size, (uint64_t)x->size }, row_dims[2] = { (uint64_t)x->rows, (uint64_t)x->size };
+  for (int i = 0; i < 3; ++i) tm_operand_contiguous(TM_FORMAT_F32, 2, i == 1 ? dims : row_dims, &operands[i], NULL);
   const tm_operation operation = {
     .struct_size = sizeof operation, .op = TM_OP_MATMUL, .version = 1, .worst_numerics = TM_NUMERICS_N2,
-    .flags = TM_OPERATION_ALL_CONTIGUOUS | TM_OPERATION_ALL_SAME_SHAPE | TM_OPERATION_ALL_SAME_FORMAT,
+    .flags = TM_OPERATION_ALL_CONTIGUOUS | TM_OPERATION_ALL_SAME_FORMAT | (x->rows == x->size ? TM_OPERATION_ALL_SAME_SHAPE : 0),
     .attribute_bytes = sizeof *attributes, .input_count = 2, .output_count = 1, .operands = operands, .attributes = attributes,
   };
   return kernel_run_prepare(run, host, &operation) == TM_OK;
@@ -128,8 +129,8 @@ static void compare(kernel_host *host, const peer *peers, const product *x, uint
       if (round > 0) seconds[i][round - 1] = s;
     }
   }
-  const double gflop = 2e-9 * (double)x->size * (double)x->size * (double)x->size;
-  printf("%5lld  %u  ours %6.1f", (long long)x->size, host->services.lane_count, gflop / bench_median(seconds[0], rounds));
+  const double gflop = 2e-9 * (double)x->rows * (double)x->size * (double)x->size;
+  printf("%5lld %5lld  %u  ours %6.1f", (long long)x->rows, (long long)x->size, host->services.lane_count, gflop / bench_median(seconds[0], rounds));
   for (uint32_t i = 1; i <= LIBRARIES; ++i) {
     if (peers[i - 1].handle == NULL) continue;
     for (uint32_t round = 0; round < rounds; ++round) ratios[round] = seconds[i][round] / seconds[0][round];
@@ -176,21 +177,25 @@ int main(int argc, char **argv) {
     { .name = "oneDNN", .files = { "libdnnl.so.3", "libdnnl.so.2", "libdnnl.so" }, .set_threads = "omp_set_num_threads" },
   };
   const uint64_t asked = bench_option(argc, argv, "rounds", 9), only = bench_option(argc, argv, "size", 0);
+  const uint64_t rows = bench_option(argc, argv, "rows", 0), threads_asked = bench_option(argc, argv, "threads", 0);
+  const char *isa = bench_option(argc, argv, "avx2", 0) != 0 ? "avx2" : "auto";
   const uint32_t rounds = asked < 1 ? 1 : asked > BENCH_MAX_ROUNDS ? BENCH_MAX_ROUNDS : (uint32_t)asked;
-  const uint64_t most = only > 2048 ? only : 2048;
+  const uint64_t largest = only > rows ? only : rows, most = largest > 2048 ? largest : 2048;
   make_fair();
   for (int i = 0; i < LIBRARIES; ++i) open_peer(&peers[i]);
   product x = { .a = random_matrix(most * most, 1), .b = random_matrix(most * most, 2), .y = random_matrix(most * most, 3) };
   if (x.a == NULL || x.b == NULL || x.y == NULL) return 1;
-  printf("f32, medians of %u rounds, GFLOP/s\n size  threads\n", rounds);
+  printf("f32, medians of %u rounds, GFLOP/s\n rows  size  threads\n", rounds);
   for (uint32_t threads = 1; threads <= 2; ++threads) {
     kernel_host host;
-    kernel_host_open(&host, bench_builtin(BACKEND), "auto", 1, threads);
+    if (threads_asked != 0 && threads != threads_asked) continue;
+    kernel_host_open(&host, bench_builtin(BACKEND), isa, 1, threads);
     for (int i = 0; i < LIBRARIES; ++i) {
       if (peers[i].handle != NULL && peers[i].threads != NULL) peers[i].threads(threads);
     }
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
       x.size = only > 0 ? (int64_t)only : sizes[i];
+      x.rows = rows > 0 ? (int64_t)rows : x.size;
       compare(&host, peers, &x, rounds);
       if (only > 0) break;
     }

@@ -7,7 +7,7 @@
 #include "cpu_query.h"
 
 #define EPOCH 1u
-#define COST_MODEL_ID 1u
+#define COST_MODEL_ID 2u
 #define QUEUES 64u              /* a launch keeps no state, so any number of threads may launch at once */
 
 struct tm_backend {

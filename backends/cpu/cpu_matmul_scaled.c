@@ -12,8 +12,6 @@
 /* Products of i8 summed in 32 bits stay exact up to here. */
 #define MAX_DEPTH 131071u
 
-#define PRODUCT_NS 0.03         /* a packed value, which is two; finishing a row is in it for usual depths */
-
 /* Axis of an operand's lines: rows of a, columns of b. */
 static uint32_t line_axis(const tm_operation *operation, uint32_t input) {
   const tm_matmul_scaled_attributes *attributes = operation->attributes;
@@ -74,8 +72,8 @@ CPU_AVX2 static void scale_row(const cpu_matmul_row *row, const void *sums, void
 }
 
 static const cpu_matmul_kernel kernel_scaled = {
-  .a = &cpu_matmul_i8, .b = &cpu_matmul_i8, .tile = cpu_matmul_tile_i8, .sum_bytes = 4, .k_unit = 2, .y_bytes = 4,
-  .product_ns = PRODUCT_NS, .finish = scale_row,
+  .a = &cpu_matmul_i8, .b = &cpu_matmul_i8, .tile = &cpu_matmul_tile_i8_avx2, .k_unit = 2, .y_bytes = 4,
+  .finish = scale_row,
 };
 
 static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {

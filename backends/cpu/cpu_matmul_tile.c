@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The register tiles: 6 x 2 vectors of sums in 12 registers, two for b, the rest for what is broadcast from a.  Each
+ * The register tiles of AVX2: 6 x 2 vectors of sums in 12 registers, two for b, the rest for what is broadcast from a.  Each
  * sum is named, because arrays of vectors end up in memory when an optimizer does not unroll the loops over them.
  */
 #include "cpu_matmul.h"
 #include "cpu_vector_avx2.h"
 
+#define TILE_ROWS 6
 #define FOR_ROWS(X, T) X(0, T) X(1, T) X(2, T) X(3, T) X(4, T) X(5, T)
 
 /* What differs between the kinds of sums; multiply_i32 takes pairs of 16-bit values. */
@@ -27,7 +28,7 @@ CPU_INLINE_AVX2 __m256 plus_f32(__m256 a, __m256 b) { return _mm256_add_ps(a, b)
 CPU_INLINE_AVX2 __m256d plus_f64(__m256d a, __m256d b) { return _mm256_add_pd(a, b); }
 CPU_INLINE_AVX2 __m256i plus_i32(__m256i a, __m256i b) { return _mm256_add_epi32(a, b); }
 
-#define ROW(i) ((char *)y + (i) * y_row_bytes)
+#define ROW(i) ((char *)call->y + (i) * call->y_row_bytes)
 #define DECLARE(i, T)  CPU_VECTOR_##T left_##i = zero_##T(), right_##i = zero_##T();
 #define PREFETCH(i, T) _mm_prefetch(ROW(i), _MM_HINT_T0);
 #define MULTIPLY(i, T)                                                                                                \
@@ -41,7 +42,7 @@ CPU_INLINE_AVX2 __m256i plus_i32(__m256i a, __m256i b) { return _mm256_add_epi32
     const CPU_VECTOR_##T b_left = load_##T(b, 0);                                                                     \
     const CPU_VECTOR_##T b_right = load_##T(b, CPU_LANES_##T);                                                        \
     FOR_ROWS(MULTIPLY, T)                                                                                             \
-    a += MATMUL_TILE_ROWS;                                                                                            \
+    a += TILE_ROWS;                                                                                                   \
     b += 2 * CPU_LANES_##T;                                                                                           \
   }
 #define ADD(i, T)                                                                                                     \
@@ -51,21 +52,24 @@ CPU_INLINE_AVX2 __m256i plus_i32(__m256i a, __m256i b) { return _mm256_add_epi32
   store_##T(ROW(i), 0, left_##i);                                                                                     \
   store_##T(ROW(i), CPU_LANES_##T, right_##i);
 
-#define DEFINE_TILE(NAME, T)                                                                                          \
-  CPU_AVX2 void NAME(const void *packed_a, const void *packed_b, uint64_t depth, void *y, int64_t y_row_bytes,        \
-                     uint32_t accumulate) {                                                                           \
-    const VALUE_##T *a = packed_a, *b = packed_b;                                                                     \
+#define DEFINE_TILE(NAME, T, PRODUCT_NS)                                                                              \
+  CPU_AVX2 static void tile_##NAME(const cpu_tile_call *call) {                                                       \
+    const VALUE_##T *a = call->a, *b = call->b;                                                                       \
     FOR_ROWS(DECLARE, T)                                                                                              \
     FOR_ROWS(PREFETCH, T)                                                                                             \
-    for (uint64_t k = depth / 4; k > 0; k--) {                                                                        \
+    for (uint64_t k = call->depth / 4; k > 0; k--) {                                                                  \
       STEP(T) STEP(T) STEP(T) STEP(T)                                                                                 \
     }                                                                                                                 \
-    for (uint64_t k = depth % 4; k > 0; k--) STEP(T)                                                                  \
-    if (accumulate) {                                                                                                 \
+    for (uint64_t k = call->depth % 4; k > 0; k--) STEP(T)                                                            \
+    if (call->accumulate) {                                                                                           \
       FOR_ROWS(ADD, T)                                                                                                \
     }                                                                                                                 \
     FOR_ROWS(STORE, T)                                                                                                \
-  }
-DEFINE_TILE(cpu_matmul_tile_f32, f32)
-DEFINE_TILE(cpu_matmul_tile_f64, f64)
-DEFINE_TILE(cpu_matmul_tile_i8, i32)
+  }                                                                                                                   \
+  const cpu_matmul_tile cpu_matmul_tile_##NAME##_avx2 = {                                                             \
+    .run = tile_##NAME, .rows = TILE_ROWS, .columns = 2 * CPU_LANES_##T, .value_bytes = sizeof(VALUE_##T),            \
+    .product_ns = (PRODUCT_NS),                                                                                       \
+  };
+DEFINE_TILE(f32, f32, 0.0205)
+DEFINE_TILE(f64, f64, 0.041)
+DEFINE_TILE(i8, i32, 0.028)             /* a packed value is two of them */

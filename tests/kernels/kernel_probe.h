@@ -35,14 +35,18 @@ static inline tm_plugin_query_fn probe_entry(void) {
 }
 
 /* Opens the backend, or says why this machine cannot test it; any other failure of init fails the test. */
-static inline bool probe_open(kernel_host *host, uint32_t lanes, uint32_t threads) {
+static inline bool probe_open_isa(kernel_host *host, const char *isa, uint32_t lanes, uint32_t threads) {
   const tm_plugin_query_fn entry = probe_entry();
   assert_non_null(entry);
-  kernel_host_open(host, entry, "avx2", lanes, threads);
+  kernel_host_open(host, entry, isa, lanes, threads);
   if (host->status == TM_OK) return true;
   if (host->status != TM_ERROR_NO_DEVICE) fail_msg("init gave %d: %s", host->status, host->text);
   print_message("skipped: %s\n", host->text);
   return false;
+}
+
+static inline bool probe_open(kernel_host *host, uint32_t lanes, uint32_t threads) {
+  return probe_open_isa(host, "avx2", lanes, threads);
 }
 
 static inline probe probe_of(uint32_t op, const void *attributes, uint32_t attribute_bytes) {
