@@ -32,7 +32,6 @@ typedef struct tm_batch_area {
 typedef struct tm_batch_item {
   tm_placement      *placement;
   tm_plan_candidate *candidate;
-  uint64_t           begun_count;       /* of the run under way: tm_sampled_check_begun, and those of its kind just in front of it */
   uint64_t           offsets[TM_MAX_OPERANDS + 1];      /* in the areas; the last is the workspace */
 } tm_batch_item;
 

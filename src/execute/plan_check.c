@@ -105,7 +105,7 @@ static tm_status fetch_rest(tm_plan_check *check, tm_error *error) {
 }
 
 static bool can_afford(const tm_plan_check *check) {
-  const tm_checked_run run = { check->candidate, &check->candidate->operation, check->pointers, 0, 0, 0 };
+  const tm_checked_run run = { check->candidate, &check->candidate->operation, check->pointers, 0, 0 };
   return has_room(check) && tm_sampled_check_can_afford(&run, fetch_ns(check));
 }
 
@@ -117,7 +117,6 @@ tm_status tm_plan_check_begin(tm_plan_check *check, tm_plan *plan, const tm_plan
   check->plan = plan;
   check->action = action;
   check->candidate = candidate;
-  check->begun_count = tm_sampled_check_begun(candidate);
   check->is_in_place = works_in_place(check);
   check->is_affordable = check->is_in_place && can_afford(check);
   for (uint32_t i = 0; check->is_affordable && !check->lacks_room && i < candidate->operation.input_count; i++)
@@ -127,8 +126,7 @@ tm_status tm_plan_check_begin(tm_plan_check *check, tm_plan *plan, const tm_plan
 
 tm_status tm_plan_check_end(tm_plan_check *check, uint64_t taken_ns, uint64_t run_count, tm_error *error) {
   if (check->candidate == NULL) return TM_OK;
-  const tm_checked_run run = { check->candidate, &check->candidate->operation, check->pointers, taken_ns, run_count,
-                               check->begun_count };
+  const tm_checked_run run = { check->candidate, &check->candidate->operation, check->pointers, taken_ns, run_count };
   tm_sampled_check_account(&run);
   if (!check->is_in_place) check->is_affordable = can_afford(check);
   if (!check->is_affordable || check->lacks_room) return TM_OK;

@@ -16,7 +16,6 @@ typedef struct tm_plan_check {
   bool                  is_in_place;
   bool                  is_affordable;  /* in place: what it reads is set aside */
   bool                  lacks_room;     /* for copies of operands */
-  uint64_t              begun_count;    /* tm_sampled_check_begun */
   tm_scratch_block      blocks[TM_MAX_OPERANDS];
   void                 *pointers[TM_MAX_OPERANDS];
 } tm_plan_check;

@@ -70,12 +70,10 @@ static tm_status check_lowered(const call *c, tm_checked_run *run, tm_error *err
 }
 
 /* Runs that nobody measured are accounted for by the next that is. */
-static tm_status check_result(const call *c, tm_plan_candidate *candidate, uint64_t begun_count, const tm_kernel_run *run,
-                              tm_error *error) {
+static tm_status check_result(const call *c, tm_plan_candidate *candidate, const tm_kernel_run *run, tm_error *error) {
   if (run->taken_ns == 0 || !tm_sampled_check_is_for(candidate)) return TM_OK;
   tm_checked_run what = { .candidate = candidate, .operation = &candidate->operation, .pointers = c->pointers,
-                          .taken_ns = run->taken_ns, .run_count = c->outcome == NULL && run->run_count != 0 ? run->run_count : 1,
-                          .begun_count = begun_count };
+                          .taken_ns = run->taken_ns, .run_count = c->outcome == NULL && run->run_count != 0 ? run->run_count : 1 };
   return candidate->lowering == NULL ? tm_sampled_check(c->runner, &what, error) : check_lowered(c, &what, error);
 }
 
@@ -122,9 +120,8 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   const bool is_watched = has_kernel && tm_trial_is_watched(candidate->trial);
   tm_kernel_run run = { .run_count = 0 };
   if (is_watched) TM_TRY(check_tile(c, candidate, error));
-  const uint64_t begun_count = tm_sampled_check_begun(candidate);
   TM_TRY(run_one(c, candidate, kernel, &run, error));
-  if (has_kernel) TM_TRY(check_result(c, candidate, begun_count, &run, error));
+  if (has_kernel) TM_TRY(check_result(c, candidate, &run, error));
   if (atomic_load_explicit(&candidate->lacks, memory_order_relaxed) != 0) atomic_store(&candidate->lacks, 0);
   if ((candidate->setup_count | candidate->constant_ns) != 0)
     tm_placement_pay(c->runner->table, c->placement, candidate, c->pointers, c->origins);
@@ -134,7 +131,6 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   c->outcome->expected_ns = expected_ns;
   c->outcome->device = candidate->device->index;
   c->outcome->watched |= is_watched;
-  c->outcome->found_right = has_kernel && run.taken_ns != 0 && tm_sampled_check_vouches(candidate);
   c->outcome->trial = has_kernel ? candidate->trial : NULL;
   c->outcome->level = candidate->answer.level;
   c->outcome->numerics = candidate->answer.numerics;

@@ -38,7 +38,6 @@ typedef struct tm_run_outcome {
   uint32_t watched;             /* the run was one by which the device proves itself */
   uint64_t expected_ns;
   uint64_t measured_ns;
-  uint32_t found_right;         /* some of this run's results were looked at, or of a later one of its kind on the device, and were right */
   const struct tm_trial *trial; /* stands for that kind and device; NULL: nobody keeps account of it */
   char     note[TM_RUN_NOTE_BYTES];
 } tm_run_outcome;

@@ -24,7 +24,6 @@ typedef struct tm_checked_run {
   void *const        *pointers;         /* all of it, in host memory */
   uint64_t            taken_ns;
   uint64_t            run_count;        /* runs that it stands for; at least 1 */
-  uint64_t            begun_count;      /* tm_sampled_check_begun when it began, and runs of the caller's since */
 } tm_checked_run;
 
 /* Whether there would be anything to be gained from accounting for a run of the candidate at all. */
@@ -32,19 +31,9 @@ static inline bool tm_sampled_check_is_for(const tm_plan_candidate *candidate) {
   return candidate->trial != NULL && candidate->device->is_checked;
 }
 
-/* Whether the last run of this kind on its device that was accounted for was looked at and found right. */
-static inline bool tm_sampled_check_vouches(const tm_plan_candidate *candidate) {
-  return tm_sampled_check_is_for(candidate) && tm_trial_unchecked(candidate->trial) == 0;
-}
-
-/* The runs of its kind that were accounted for by now: a result that is found right vouches for those that it began after, and not
-   for what others launched meanwhile. */
-static inline uint64_t tm_sampled_check_begun(const tm_plan_candidate *candidate) {
-  return candidate->trial == NULL ? 0 : atomic_load(&candidate->trial->run_count);
-}
-
 /* Accounts for the run and looks at its result, if that can be afforded.
-   TM_ERROR_INTERNAL: it is wrong, and `error` says where, and how many runs since the last look may be as well */
+   TM_ERROR_INTERNAL: it is wrong, and `error` says where, and how many runs before it may be as well: whoever is wrong now and then is
+   found right between */
 tm_status tm_sampled_check(const tm_runner *runner, const tm_checked_run *run, tm_error *error);
 
 /* The same in three steps, for those who have to fetch first what is to be looked at: what the run took is accounted for; whether a look

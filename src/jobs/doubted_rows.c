@@ -24,17 +24,13 @@ static tm_doubt *find(tm_doubted_rows *rows, const tm_inventory *inventory, uint
   for (uint32_t i = 0; i < rows->count; i++)
     if (rows->doubts[i].device == device && rows->doubts[i].trial == trial) return &rows->doubts[i];
   if (rows->count + 1 < TM_DOUBT_MOST) return begin(rows, inventory, device, trial);
-  if (rows->count < TM_DOUBT_MOST) begin(rows, inventory, TM_DOUBT_ANY, NULL)->is_shared = true;
+  if (rows->count < TM_DOUBT_MOST) (void)begin(rows, inventory, TM_DOUBT_ANY, NULL);
   return &rows->doubts[TM_DOUBT_MOST - 1];
 }
 
 void tm_doubted_rows_note(tm_doubted_rows *rows, const tm_inventory *inventory, const tm_run_outcome *outcome, tm_string name) {
   if (!inventory->devices[outcome->device]->is_checked) return;
   tm_doubt *doubt = find(rows, inventory, outcome->device, outcome->trial);
-  if (outcome->found_right) {
-    if (!doubt->is_shared) doubt->piece_count = 0;
-    return;
-  }
   const uint64_t hash = tm_hash_number(name.data, name.length, 0);
   const bool is_first = doubt->piece_count++ == 0;
   if (is_first) {
@@ -48,7 +44,7 @@ void tm_doubted_rows_note(tm_doubted_rows *rows, const tm_inventory *inventory, 
 static void write_doubt(const tm_doubt *doubt, const tm_inventory *inventory, char out_text[TM_DOUBT_TEXT_BYTES]) {
   const char *who = doubt->device == TM_DOUBT_ANY ? "a device" : inventory->devices[doubt->device]->name;
   (void)snprintf(out_text, TM_DOUBT_TEXT_BYTES,
-                 "%.64s gave a wrong result; what it had computed since its last check may be wrong, too: of %s%s%s%s", who,
+                 "%.64s gave a wrong result; what it had computed before may be wrong, too: of %s%s%s%s", who,
                  doubt->is_one ? "" : "rows from ", doubt->first, doubt->is_one ? "" : " to ", doubt->is_one ? "" : doubt->last);
 }
 

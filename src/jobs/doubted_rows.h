@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doubted_rows.h - which rows to doubt once a device turns out to compute something else than it promised: those that it had a part in
- * since some of its results were last looked at and found right.  Kept while a job runs, a row's name from and to, by device and kind
- * of work: what is right about one kind says nothing of another.
+ * doubted_rows.h - which rows to doubt once a device turns out to compute something else than it promised: all that it had a part in.
+ * A result that was looked at and found right says nothing of those before it, for a device may be wrong now and then.  Kept while a job
+ * runs, a row's name from and to, by device and kind of work: what is wrong about one kind says nothing of another.
  */
 #ifndef TM_JOBS_DOUBTED_ROWS_H
 #define TM_JOBS_DOUBTED_ROWS_H
@@ -15,7 +15,6 @@
 
 typedef struct tm_doubt {
   uint32_t device;              /* TM_DOUBT_ANY: of several */
-  bool     is_shared;           /* by kinds that there was no room for */
   bool     is_one;              /* from `first` to `last` it is one row */
   const struct tm_trial *trial; /* stands for the kind; NULL: nobody keeps account of it */
   uint64_t wrong_before;        /* times that the device was found wrong when this began */

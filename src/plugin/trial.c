@@ -23,7 +23,6 @@ tm_trial *tm_trial_find(tm_device_slot *device, const tm_operation *operation) {
       atomic_init(&trial->checked_ns, 0);
       atomic_init(&trial->check_count, 0);
       atomic_init(&trial->run_count, 0);
-      atomic_init(&trial->vouched_count, 0);
       device->trials = trial;
     }
   }

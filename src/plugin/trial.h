@@ -21,8 +21,7 @@ typedef struct tm_trial {
   _Atomic uint64_t worked_ns;           /* that the device worked */
   _Atomic uint64_t checked_ns;          /* what was spent on checks, by the reference's price */
   _Atomic uint64_t check_count;
-  _Atomic uint64_t run_count;           /* runs that were accounted for, */
-  _Atomic uint64_t vouched_count;       /* and of them those before the last check that found its result right */
+  _Atomic uint64_t run_count;           /* runs that were accounted for */
 } tm_trial;
 
 /* The device's trial of this kind of work; lives as long as the inventory.  NULL: it is not on trial. */
@@ -38,16 +37,6 @@ static inline uint32_t tm_trial_clean_runs(const tm_trial *trial) {
 static inline bool tm_trial_is_watched(const tm_trial *trial) { return tm_trial_clean_runs(trial) < TM_TRIAL_RUNS; }
 /* Nothing is to be taken care of any more. */
 static inline bool tm_trial_is_over(const tm_trial *trial) { return tm_trial_clean_runs(trial) > TM_TRIAL_RUNS; }
-/* Runs since the last check that found its result right. */
-static inline uint64_t tm_trial_unchecked(tm_trial *trial) {
-  const uint64_t vouched = atomic_load(&trial->vouched_count);
-  return atomic_load(&trial->run_count) - vouched;
-}
-/* A run was found right that so many, itself among them, are sure to have been before; one that began later may have been before. */
-static inline void tm_trial_vouch(tm_trial *trial, uint64_t run_count) {
-  uint64_t vouched = atomic_load(&trial->vouched_count);
-  while (vouched < run_count && !atomic_compare_exchange_weak(&trial->vouched_count, &vouched, run_count)) continue;
-}
 /* A run ended well. */
 static inline void tm_trial_pass(tm_trial *trial) { atomic_fetch_add_explicit(&trial->clean_runs, 1, memory_order_relaxed); }
 

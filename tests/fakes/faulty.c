@@ -16,7 +16,8 @@ static int is_spoiled(fault_function function) {
   fault_plan *one = current();
   const fault_kind kind = one->kind;
   const uint64_t call = atomic_fetch_add(&one->calls[function], 1) + 1;
-  if (function != one->function || call < one->first || call > one->last) return 0;
+  const int is_within = function == one->function && call >= one->first && call <= one->last;
+  if (!is_within || (one->each != 0 && (call - one->first) % one->each != 0)) return 0;
   atomic_fetch_add(&one->faults, 1);
   while (kind == FAULT_HANG) (void)pause();
   if (kind == FAULT_CRASH) abort();

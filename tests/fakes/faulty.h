@@ -27,7 +27,8 @@ typedef struct fault_plan {
   const tm_accelerator_backend_plugin *inner;   /* complete */
   fault_function   function;
   uint64_t         first;       /* the call that is spoiled, counted from 1; 0: none is */
-  uint64_t         last;        /* and all up to this one */
+  uint64_t         last;        /* and all up to this one, */
+  uint64_t         each;        /* or of these only one in so many; 0: all */
   fault_kind       kind;
   tm_status        status;
   uint32_t         output;      /* FAULT_WRONG: the binding that is spoiled, as the last may be a workspace */

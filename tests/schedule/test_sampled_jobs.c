@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs on a device that computes something else than it promised, from its first launch on or from a later one: rows are right, or it is
+ * Jobs on a device that computes something else than it promised, from its first launch on, from a later one, or now and then: rows are right, or it is
  * said which of them may not be.
  */
 #define _GNU_SOURCE
@@ -77,8 +77,9 @@ static void expect_right_or_said(const figures *expected, const figures *got) {
 }
 
 static void stats_are_right_or_it_is_said(void **state) {
-  static const struct { uint64_t first; uint32_t tensors, elements; } cases[] = {
-    { 1, 24, LARGE }, { 1, 24, SMALL }, { 2, 24, SMALL }, { 3, 24, SMALL }, { 8, 24, SMALL }, { 700, MOST_TENSORS, SMALL / 10 },
+  static const struct { uint64_t first, each; uint32_t tensors, elements; } cases[] = {
+    { 1, 0, 24, LARGE }, { 1, 0, 24, SMALL }, { 2, 0, 24, SMALL }, { 3, 0, 24, SMALL }, { 8, 0, 24, SMALL },
+    { 700, 0, MOST_TENSORS, SMALL / 10 }, { 100, 2, MOST_TENSORS, SMALL / 10 }, { 100, 5, MOST_TENSORS, SMALL / 10 },
   };
   static figures expected, got;
   (void)state;
@@ -93,7 +94,8 @@ static void stats_are_right_or_it_is_said(void **state) {
     run_stats(honest, path, &expected);
     tm_context_destroy(honest);
     assert_string_equal(expected.notes, "");
-    faulty_case one = { .plan = { .function = FAULT_LAUNCH, .first = cases[i].first, .last = UINT64_MAX, .kind = FAULT_WRONG, .output = 1 } };
+    faulty_case one = { .plan = { .function = FAULT_LAUNCH, .first = cases[i].first, .last = UINT64_MAX, .each = cases[i].each,
+                              .kind = FAULT_WRONG, .output = 1 } };
     faulty_case_open(&one);
     atomic_store(&one.context->correction.is_frozen, true);     /* it stays as cheap as it says */
     run_stats(one.context, path, &got);
