@@ -10,7 +10,8 @@
   { "graph", 0, TM_FLAG_TEXT, false, "FILE", "explain a saved graph instead of one operation" },                       \
   { "node", 0, TM_FLAG_TEXT, false, "NODE", "of the graph only this node, by its name or number, with every candidate" }, \
   { "repeats", 0, TM_FLAG_COUNT, false, "N",                                                                           \
-    "how often the graph will run: what is paid once is spread over so many runs (default 100)" }
+    "how often it will run: what is paid once is spread over so many runs (a graph: 100 unless this says otherwise; an " \
+    "operation: not spread)" }
 
 /* Does all of it; returns the exit code. */
 int tm_explain_graph(tm_invocation *invocation);

@@ -172,19 +172,6 @@ static void describe_change(const page *p, uint32_t index, char *text, size_t ca
   snprintf(text, capacity, "with %s (and a run of the graph would take %s)", name, difference);
 }
 
-/* "; text" behind what is there; nothing for "". */
-static void append_part(char *text, size_t capacity, const char *head, const char *part) {
-  const size_t used = strlen(text);
-  if (part[0] != '\0' && used < capacity) snprintf(text + used, capacity - used, "%s%s%s", used == 0 ? "" : "; ", head, part);
-}
-
-static void describe_measured(const tm_node_candidate *candidate, char *text, size_t capacity) {
-  text[0] = '\0';
-  if (candidate->sample_count != 0)
-    snprintf(text, capacity, "x%.3g within x%.3g of its formula in %llu runs", candidate->correction, candidate->correction_spread,
-             (unsigned long long)candidate->sample_count);
-}
-
 /* What a table has no room for. */
 static void print_details(const page *p) {
   tm_node_candidate candidate;
@@ -197,13 +184,13 @@ static void print_details(const page *p) {
     if (candidate.level != TM_LEVEL_REFUSED)
       tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator, promise,
                            sizeof promise);
-    describe_measured(&candidate, measured, sizeof measured);
+    tm_measured_describe(candidate.correction, candidate.correction_spread, candidate.sample_count, measured, sizeof measured);
     describe_change(p, candidate.change, change, sizeof change);
-    append_part(text, sizeof text, "", promise);
-    append_part(text, sizeof text, "after ", candidate.lowering);
-    append_part(text, sizeof text, "", measured);
-    append_part(text, sizeof text, "", candidate.reason);
-    append_part(text, sizeof text, "would get it ", change);
+    tm_part_append(text, sizeof text, "", promise);
+    tm_part_append(text, sizeof text, "after ", candidate.lowering);
+    tm_part_append(text, sizeof text, "", measured);
+    tm_part_append(text, sizeof text, "", candidate.reason);
+    tm_part_append(text, sizeof text, "would get it ", change);
     if (text[0] != '\0') tm_printable_sentence(p->stream, head, text, p->width);
   }
 }

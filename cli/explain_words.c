@@ -46,6 +46,18 @@ void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t
   else snprintf(out, capacity, "%s %s", text, is_less ? "less" : "more");
 }
 
+void tm_measured_describe(double correction, double spread, uint64_t samples, char *out, size_t capacity) {
+  out[0] = '\0';
+  if (samples != 0)
+    snprintf(out, capacity, "x%.3g within x%.3g of its formula in %llu run%s", correction, spread, (unsigned long long)samples,
+             samples == 1 ? "" : "s");
+}
+
+void tm_part_append(char *text, size_t capacity, const char *head, const char *part) {
+  const size_t used = strlen(text);
+  if (part[0] != '\0' && used < capacity) snprintf(text + used, capacity - used, "%s%s%s", used == 0 ? "" : "; ", head, part);
+}
+
 void tm_explained_absent_print(const tm_explained_graph *explained, tm_output_stream *stream, size_t width) {
   const tm_elsewhere_notes *absent = explained->absent;
   for (uint32_t i = 0; i < absent->count; i++) tm_printable_sentence(stream, "note: ", absent->texts[i], width);

@@ -49,6 +49,11 @@ bool tm_candidate_lacks_room(const tm_explained_graph *explained, const tm_node_
 /* "chosen", "slower", "no room", ... */
 const char *tm_candidate_verdict(const tm_explained_graph *explained, const tm_node_candidate *candidate);
 
+/* "x3.13 within x1.02 of its formula in 58 runs": the factor that was learned, and its spread; "" if nothing was measured. */
+void tm_measured_describe(double correction, double spread, uint64_t samples, char *out, size_t capacity);
+/* Adds "; ", head and part behind what is there, without "; " where that is nothing; nothing for "". */
+void tm_part_append(char *text, size_t capacity, const char *head, const char *part);
+
 /* "4 'fc1'", or its number alone. */
 void tm_node_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity);
 /* "constant 'w'", "the result of 4 'fc1'". */

@@ -114,7 +114,7 @@ complete -c tensormorph -n $operation -l axis -x -d "axis or axes to work along"
 complete -c tensormorph -n $operation -l constant -x -d "this input never changes"
 complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l graph -r -F -d "explain a saved graph"
 complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l node -x -d "only this node of the graph"
-complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l repeats -x -d "how often the graph will run"
+complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l repeats -x -d "how often it will run"
 complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l repeat -x -d "measure exactly so many runs"
 complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l min-time -x -d "measure at least so long"
 

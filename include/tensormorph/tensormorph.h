@@ -461,6 +461,14 @@ typedef struct tm_candidate {
   uint64_t    earned_ns;                /* of setup_ns: time that earlier runs lost for want of it */
   uint64_t    price_ns;                 /* total_ns + setup_ns - earned_ns, or total_ns + setup_ns / repeats: what is compared */
   double      correction_spread;        /* standard deviation of the correction, as a factor; 1 if nothing was measured */
+  uint64_t    setup_share_ns;           /* price_ns - total_ns: what a run bears of setup_ns */
+  uint64_t    regret_ns;                /* price_ns beyond that of the chosen one; TM_NEVER_NS if it cannot run */
+  uint32_t    repeats_from;             /* it is chosen where tm_run_options.repeats is this or more; 0: whatever that is, it is not */
+  uint32_t    repeats_to;               /* and no more than this; UINT32_MAX: or any more */
+  uint32_t    flip_numerics;            /* the class nearest to the accepted one with which its device would be chosen, if it is not:
+                                           TM_NUMERICS_*; TM_NUMERICS_DEFAULT: there is none */
+  uint32_t    reserved;
+  uint64_t    flip_price_ns;            /* what it costs then */
 } tm_candidate;
 
 typedef struct tm_explanation_summary {
@@ -475,6 +483,7 @@ typedef struct tm_explanation_summary {
   uint32_t    reserved;
   double      margin;                   /* cost of the runner-up / cost of the choice; 0 without runner-up */
   const char *flip;                     /* what other requirement would change the choice; "" if none would */
+  uint64_t    flip_price_ns;            /* of what would be chosen then; 0 if none would */
 } tm_explanation_summary;
 
 /* Places the operation without running it.  Constant operands (weights) carry TM_OPERAND_CONSTANT in flags; formats,

@@ -144,11 +144,13 @@ void tm_candidate_pay(const tm_market *market, const tm_plan_candidate *candidat
   tm_setup_ledger_pay(market->setups, items, knows_constants ? count : count - 1);
 }
 
-uint64_t tm_candidate_price_ns(const tm_plan_candidate *candidate) {
+static uint64_t price_for(const tm_plan_candidate *candidate, uint64_t repeats) {
   const tm_setup_due *due = &candidate->due;
-  const uint64_t part_ns = candidate->repeats != 0 ? due->cost_ns / candidate->repeats : due->cost_ns - due->earned_ns;
+  const uint64_t part_ns = repeats != 0 ? due->cost_ns / repeats : due->cost_ns - due->earned_ns;
   return tm_cost_add(candidate->total_ns, part_ns);
 }
+
+uint64_t tm_candidate_price_ns(const tm_plan_candidate *candidate) { return price_for(candidate, candidate->repeats); }
 
 /* ---- one device ---- */
 
@@ -255,16 +257,23 @@ void tm_candidate_ask(const tm_market *market, tm_plan_candidate *candidate) {
 
 /* ---- all ---- */
 
-/* Cheapest first; ties by what the device is, never by its name or place in the list. */
-static bool before(const tm_plan_candidate *a, const tm_plan_candidate *b) {
-  if (tm_candidate_can_run(a) != tm_candidate_can_run(b)) return tm_candidate_can_run(a);
-  if (!tm_candidate_can_run(a)) return false;
+/* Cheapest first, to the fraction of a nanosecond where a run bears a part; ties by what the device is, never by its name or place in
+   the list. */
+bool tm_candidate_is_before(const tm_plan_candidate *a, const tm_plan_candidate *b, uint64_t repeats) {
   if (atomic_load(&a->is_starved) != atomic_load(&b->is_starved)) return !atomic_load(&a->is_starved);
-  const uint64_t a_ns = tm_candidate_price_ns(a), b_ns = tm_candidate_price_ns(b);
+  const uint64_t a_ns = price_for(a, repeats), b_ns = price_for(b, repeats);
   if (a_ns != b_ns) return a_ns < b_ns;
+  const uint64_t a_rest = repeats == 0 ? 0 : a->due.cost_ns % repeats, b_rest = repeats == 0 ? 0 : b->due.cost_ns % repeats;
+  if (a_rest != b_rest) return a_rest < b_rest;
   const int by_device = tm_device_identity_compare(a->device, b->device);
   if (by_device != 0) return by_device < 0;
   return a->lowering == NULL && b->lowering != NULL;
+}
+
+/* Those of one request that have anything to pay have the same repeats; the others were perhaps not told. */
+static bool before(const tm_plan_candidate *a, const tm_plan_candidate *b) {
+  if (tm_candidate_can_run(a) != tm_candidate_can_run(b)) return tm_candidate_can_run(a);
+  return tm_candidate_can_run(a) && tm_candidate_is_before(a, b, tm_max_u64(a->repeats, b->repeats));
 }
 
 /* Is it worth asking again with what the device proposed? */

@@ -88,6 +88,8 @@ void     tm_candidate_credit(const tm_market *market, const tm_plan_candidate *c
 void     tm_candidate_pay(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key);
 /* Its time, and what it has to pay once: all that it did not earn yet, or a part by declared repeats.  What is compared. */
 uint64_t tm_candidate_price_ns(const tm_plan_candidate *candidate);
+/* Whether a goes before b, both of which can run, where so many runs are declared (0: it is not known how many). */
+bool     tm_candidate_is_before(const tm_plan_candidate *a, const tm_plan_candidate *b, uint64_t repeats);
 bool     tm_candidate_has_setup(const tm_plan_candidate *candidate);
 
 /* The first launch that was measured took so long: what it and preparing took beyond what launches take from now on is set-up. */

@@ -10,6 +10,7 @@
 #include "base/log2_fixed.h"
 #include "plugin/answer.h"
 #include "plugin/wake.h"
+#include "schedule/worthwhile_repeats.h"
 
 /* What all devices say of one request. */
 typedef struct opinion {
@@ -32,27 +33,6 @@ static const tm_plan_candidate *winner(const struct tm_explanation *explanation)
   return first_of(explanation->candidates, explanation->order, explanation->candidate_count);
 }
 
-/* ", saving 1.2 ms", or what it costs more; "" where nobody can run it now. */
-static void say_difference(const tm_plan_candidate *now, const tm_plan_candidate *then, char *out_text, size_t capacity) {
-  static const struct { double ns; const char *unit; } units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" } };
-  out_text[0] = '\0';
-  if (now == NULL) return;
-  const uint64_t before = tm_candidate_price_ns(now), after = tm_candidate_price_ns(then);
-  const double ns = (double)(after < before ? before - after : after - before);
-  size_t i = 0;
-  while (i + 1 < sizeof units / sizeof units[0] && ns < units[i].ns) i++;
-  snprintf(out_text, capacity, ", %s %.3g %s", after < before ? "saving" : "for", ns / units[i].ns, units[i].unit);
-  if (after >= before) snprintf(out_text + strlen(out_text), capacity - strlen(out_text), " more");
-}
-
-static void say_flip(struct tm_explanation *explanation, uint32_t numerics, const tm_plan_candidate *now, const tm_plan_candidate *then) {
-  const bool is_stronger = numerics < explanation->request.worst_numerics;
-  char difference[64];
-  say_difference(now, then, difference, sizeof difference);
-  snprintf(explanation->flip, sizeof explanation->flip, "accepting N%u %s would choose %s%s", numerics,
-           is_stronger ? "only" : "as well", then->device->name, difference);
-}
-
 /* Would this class lead elsewhere?  That is asked of everybody, as a class is part of the question. */
 static void try_class(const tm_market *market, struct tm_explanation *explanation, uint32_t numerics, opinion *other) {
   const tm_plan_candidate *now = winner(explanation);
@@ -63,20 +43,47 @@ static void try_class(const tm_market *market, struct tm_explanation *explanatio
   const tm_plan_candidate *then = first_of(other->candidates, other->order, other->count);
   if (then != NULL && (now == NULL || (then->device != now->device &&
                                        (is_stronger || tm_candidate_price_ns(then) < tm_candidate_price_ns(now)))))
-    say_flip(explanation, numerics, now, then);
+    explanation->class_winners[numerics] =
+        (tm_class_winner){ then->device, then->lowering != NULL, tm_candidate_price_ns(then) };
   tm_candidates_clear(market, other->candidates, other->count);
 }
 
-/* The nearest class that leads elsewhere is named. */
-static void find_flip(const tm_market *market, struct tm_explanation *explanation, opinion *other) {
-  const uint32_t accepted = explanation->request.worst_numerics;
+/* The classes that are not accepted now, the nearest first and of two the weaker one; false past the last. */
+static bool nearest_class(uint32_t accepted, uint32_t place, uint32_t *out_numerics) {
   for (uint32_t distance = 1; distance <= TM_NUMERICS_N4; distance++) {
     const uint32_t others[2] = { accepted + distance, accepted - distance };
-    for (int i = 0; i < 2; i++) {
-      if (others[i] <= TM_NUMERICS_N4) try_class(market, explanation, others[i], other);
-      if (explanation->flip[0] != '\0') return;
+    for (uint32_t i = 0; i < 2; i++) {
+      if (others[i] > TM_NUMERICS_N4 || place-- != 0) continue;
+      *out_numerics = others[i];
+      return true;
     }
   }
+  return false;
+}
+
+/* The nearest class that leads elsewhere is named. */
+static void find_flips(const tm_market *market, struct tm_explanation *explanation, opinion *other) {
+  const uint32_t accepted = explanation->request.worst_numerics;
+  uint32_t numerics;
+  for (uint32_t i = 0; nearest_class(accepted, i, &numerics); i++) {
+    const tm_class_winner *then = &explanation->class_winners[numerics];
+    try_class(market, explanation, numerics, other);
+    if (then->device == NULL || explanation->flip[0] != '\0') continue;
+    snprintf(explanation->flip, sizeof explanation->flip, "accepting N%u %s would choose %s", numerics,
+             numerics < accepted ? "only" : "as well", then->device->name);
+    explanation->flip_price_ns = then->price_ns;
+  }
+}
+
+/* With which class the candidate would be chosen, or its device in any way if it cannot run as things are. */
+static uint32_t find_flip_of(const struct tm_explanation *explanation, const tm_plan_candidate *candidate) {
+  uint32_t numerics;
+  for (uint32_t i = 0; nearest_class(explanation->request.worst_numerics, i, &numerics); i++) {
+    const tm_class_winner *then = &explanation->class_winners[numerics];
+    if (then->device != candidate->device) continue;
+    if (!tm_candidate_can_run(candidate) || then->is_lowered == (candidate->lowering != NULL)) return numerics;
+  }
+  return TM_NUMERICS_DEFAULT;
 }
 
 static void allocate_opinion(tm_memory *memory, uint32_t room, opinion *out) {
@@ -97,7 +104,7 @@ static bool judge(const tm_market *market, struct tm_explanation *explanation) {
   if (has_room) {
     evaluate(market, explanation, &explanation->request, &now);
     explanation->candidate_count = now.count;
-    find_flip(market, explanation, &other);
+    find_flips(market, explanation, &other);
   }
   free_opinion(explanation->memory, room, &other);
   return has_room;
@@ -147,6 +154,7 @@ void tm_explanation_summarize(const tm_explanation *explanation, tm_explanation_
     .written_bytes = explanation->work.written_bytes,
     .chosen = best == NULL ? TM_ANY_DEVICE : 0,
     .flip = explanation->flip,
+    .flip_price_ns = explanation->flip_price_ns,
   };
   if (best != NULL && explanation->candidate_count > 1) {
     const tm_plan_candidate *second = &explanation->candidates[explanation->order[1]];
@@ -160,6 +168,9 @@ tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t i
   if (index >= explanation->candidate_count) return TM_END;
   const tm_plan_candidate *from = &explanation->candidates[explanation->order[index]];
   const bool can = tm_candidate_can_run(from);
+  const uint64_t price_ns = can ? tm_candidate_price_ns(from) : 0;
+  const tm_repeat_range repeats = tm_worthwhile_repeats(explanation->candidates, explanation->candidate_count, from);
+  const uint32_t flip = find_flip_of(explanation, from);
   const tm_candidate candidate = {
     .struct_size = out_candidate->struct_size,
     .device = from->device->index,
@@ -182,8 +193,14 @@ tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t i
     .total_ns = from->total_ns,
     .reason = from->reason,
     .earned_ns = from->due.earned_ns,
-    .price_ns = can ? tm_candidate_price_ns(from) : 0,
+    .price_ns = price_ns,
     .correction_spread = can && from->estimate.samples != 0 ? exp2((double)from->estimate.spread / (double)TM_LOG2_ONE) : 1,
+    .setup_share_ns = can ? price_ns - from->total_ns : 0,
+    .regret_ns = can ? price_ns - tm_candidate_price_ns(winner(explanation)) : TM_NEVER_NS,
+    .repeats_from = repeats.from,
+    .repeats_to = repeats.to,
+    .flip_numerics = flip,
+    .flip_price_ns = flip == TM_NUMERICS_DEFAULT ? 0 : explanation->class_winners[flip].price_ns,
   };
   memcpy(out_candidate, &candidate, candidate.struct_size < sizeof candidate ? candidate.struct_size : sizeof candidate);
   return TM_OK;

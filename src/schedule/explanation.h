@@ -6,6 +6,13 @@
 #include "base/arena.h"
 #include "schedule/candidate.h"
 
+/* Whom another class of numerics would choose. */
+typedef struct tm_class_winner {
+  const tm_device_slot *device;         /* NULL: nobody else, or it is the accepted class */
+  bool                  is_lowered;
+  uint64_t              price_ns;
+} tm_class_winner;
+
 struct tm_explanation {
   tm_memory         *memory;
   tm_market          market;
@@ -17,6 +24,8 @@ struct tm_explanation {
   uint32_t           candidate_count;
   uint32_t           candidate_room;
   char               flip[TM_CANDIDATE_TEXT_BYTES];
+  uint64_t           flip_price_ns;
+  tm_class_winner    class_winners[TM_NUMERICS_N4 + 1];
 };
 
 /* TM_ERROR_ARGUMENT (see tm_op_check), TM_ERROR_NO_MEMORY */

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """explain and bench: what is asked, what is answered, and what does not add up."""
 
+import json
 import re
 
 import harness
 from zoo import ZOO
+
+SLOW_TO_OPEN = ZOO / "culprits" / "slow_to_open_declared.so"
 
 
 class Explain(harness.CommandTest):
@@ -25,20 +28,102 @@ class Explain(harness.CommandTest):
                 self.assert_one_line(err)
 
     def test_candidates_add_up(self):
-        document = self.json_of("explain", "add", "--dtype", "f32", "--shape", "256x256")
+        for repeats in (None, 1, 7, 1000000):
+            with self.subTest(repeats=repeats):
+                more = () if repeats is None else ("--repeats", repeats)
+                document = self.json_of("explain", "add", "--dtype", "f32", "--shape", "256x256", "--plugin", SLOW_TO_OPEN, *more)
+                self.assertEqual(document["repeats"], repeats)
+                self.assert_adds_up(document)
+
+    def assert_adds_up(self, document):
         self.assertEqual(document["flops"], 65536)
         self.assertEqual((document["read_bytes"], document["written_bytes"]), (2 * 262144, 262144))
         self.assertEqual([operand["shape"] for operand in document["inputs"]], [[256, 256]] * 2)
-        chosen = document["candidates"][document["chosen"]]
-        self.assertEqual(chosen["verdict"], "chosen")
+        repeats, chosen = document["repeats"], document["candidates"][document["chosen"]]
+        self.assertEqual((chosen["verdict"], chosen["regret_ns"]), ("chosen", 0))
         self.assertEqual([row["verdict"] for row in document["candidates"]].count("chosen"), 1)
         for row in document["candidates"]:
             if row["total_ns"] is None:
+                self.assertIsNone(row["regret_ns"])
+                self.assertNotEqual(row["reason"], "", row)
                 continue
             parts = row["declared_ns"] * row["correction"] + row["lowering_ns"] + row["copy_ns"]
             self.assertAlmostEqual(row["total_ns"], parts, delta=2 + parts * 1e-6)
-            self.assertEqual(row["price_ns"], row["total_ns"] + row["setup_ns"] - row["earned_ns"])
-            self.assertGreaterEqual(row["price_ns"], chosen["price_ns"] if row["verdict"] == "slower" else 0)
+            share = row["setup_ns"] - row["earned_ns"] if repeats is None else row["setup_ns"] // repeats
+            self.assertEqual(row["setup_share_ns"], share)
+            self.assertEqual(row["price_ns"], row["total_ns"] + share)
+            self.assertEqual(row["regret_ns"], row["price_ns"] - chosen["price_ns"])
+
+    def test_so_many_runs_pay(self):
+        """One less does not; and so it is said, in the same words from either side."""
+        run = ("explain", "neg", "--plugin", SLOW_TO_OPEN, "--dtype", "f32", "--shape", "1000x1000", "--threads", "1")
+        chosen_of = lambda document: document["candidates"][document["chosen"]]
+        document = self.json_of(*run)
+        cheapest = chosen_of(document)
+        slow = next(row for row in document["candidates"] if row["setup_ns"] == 7 * 10**9)
+        runs = slow["repeats_from"]
+        self.assertEqual((slow["setup_ns"], slow["repeats_to"], cheapest["repeats_from"]), (7 * 10**9, None, 1))
+        self.assertEqual(runs, 7 * 10**9 // (cheapest["total_ns"] - slow["total_ns"]) + 1)
+        self.assertEqual(cheapest["repeats_to"], runs - 1)
+        self.assertEqual(chosen_of(self.json_of(*run, "--repeats", runs - 1))["device"], cheapest["device"])
+        self.assertEqual(chosen_of(self.json_of(*run, "--repeats", runs))["device"], slow["device"])
+        for more, device, amount, bears in (
+            ((), slow["device"], f"{runs} or more", "7.00 s to be paid once, none of it earned"),
+            (("--repeats", 100), slow["device"], f"{runs} or more", "7.00 s to be paid once, 70.0 ms a run"),
+            (("--repeats", runs), cheapest["device"], f"{runs - 1} or fewer", "7.00 s to be paid once, "),
+        ):
+            out = self.run_command(*run, *more, COLUMNS="0")[0]
+            self.assertRegex(out, rf"(?m)^what would change it: (.*; )?--repeats {amount} would choose {device}$")
+            self.assertRegex(out, rf"(?m)^{device}: .*would get it with --repeats {amount}$")
+            self.assertRegex(out, rf"(?m)^{slow['device']}: .*{bears}")
+        out = self.run_command(*run, COLUMNS="0")[0]
+        self.assertRegex(out, rf"why there: {slow['device']} would run it in 1 ns \(.* less\), but with 7.00 s of set-up it takes ")
+
+    def test_a_set_up_that_never_pays(self):
+        """With one element its one nanosecond is not less than that of nobody."""
+        run = ("explain", "neg", "--plugin", SLOW_TO_OPEN, "--plugin", ZOO / "culprits" / "slow_to_prepare_declared.so")
+        rows = [row for row in self.json_of(*run, "--dtype", "f32", "--shape", "1000")["candidates"] if row["setup_ns"] == 7 * 10**9]
+        self.assertEqual(sorted(row["repeats_from"] is None for row in rows), [False, True])
+        out = self.run_command(*run, "--dtype", "f32", "--shape", "1000", COLUMNS="0")[0]
+        never = next(row["device"] for row in rows if row["repeats_from"] is None)
+        self.assertRegex(out, rf"(?m)^{never}: .*and no number of runs makes up for it")
+
+    def test_numbers_of_runs(self):
+        run = ("explain", "add", "--dtype", "f32", "--shape", "64", "--repeats")
+        for number in (0, 2**32, "x", "-1"):
+            self.assert_one_line(self.run_command(*run, number, code=2)[1])
+        self.assertIn("; for 1 run\n", self.run_command(*run, 1, COLUMNS="0")[0])
+        self.assertIn("; for 4294967295 runs\n", self.run_command(*run, 2**32 - 1, COLUMNS="0")[0])
+
+    def test_what_was_measured_is_told(self):
+        """The factor, how much it varied, and in how many runs: as text, and the same in JSON."""
+        state = {"XDG_STATE_HOME": str(self.folder / "state")}
+        operation = ("add", "--dtype", "f32", "--shape", "1000", "--device", "reference")
+        explain = ("explain", *operation)
+        self.assertNotIn("of its formula", self.run_command(*explain, COLUMNS="0", **state)[0])
+        self.run_command("bench", *operation, "--repeat", "20", **state)
+        row = json.loads(self.run_command(*explain, "--json", **state)[0])["candidates"][0]
+        self.assertGreater(row["samples"], 1)
+        self.assertGreater(row["correction_spread"], 1)
+        out = self.run_command(*explain, COLUMNS="0", **state)[0]
+        said = f"x{row['correction']:.3g} within x{row['correction_spread']:.3g} of its formula in {row['samples']} runs"
+        self.assertIn(f"reference:0: N0; {said}\n", out)
+
+    def test_no_limit_of_memory(self):
+        run = ("explain", "add", "--dtype", "f32", "--shape", "64")
+        err = self.run_command(*run, "--max-memory", "1G", code=2)[1]
+        self.assertIn("--max-memory goes with --graph only", err)
+        self.assert_one_line(err)
+        self.assertIn("it goes with --graph only", " ".join(self.run_command("explain", "--help")[0].split()))
+        self.run_command(*run, TENSORMORPH_MAX_MEMORY="1G")
+
+    def test_text_fits(self):
+        for columns in (50, 80, 120):
+            for more in ((), ("--accept", "N3"), ("--repeats", "1000000")):
+                out = self.run_command("explain", "add", "--plugin", SLOW_TO_OPEN, "--plugin", ZOO / "two_queues.so", "--dtype",
+                                       "f32", "--shape", "64x64", *more, COLUMNS=str(columns))[0]
+                self.assertLessEqual(max(map(len, out.splitlines())), columns, out)
+                self.assertRegex(out, r"(?m)^device +verdict +(level +)?regret ")
 
     def test_the_example_of_the_manual(self):
         document = self.json_of("explain", "matmul", "--dtype", "q4_0,f32", "--shape", "4096x4096,4096x64")
@@ -49,7 +134,7 @@ class Explain(harness.CommandTest):
             "explain", "matmul", "--dtype", "q4_0,f32", "--shape", "4096x4096,4096x64", COLUMNS="80"
         )[0]
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
-        for word in ("verdict", "chosen", "price", "total", "formula", "corr(n)", "lower", "copies", "setup", "work:"):
+        for word in ("verdict", "chosen", "regret", "price", "total", "formula", "lower", "copies", "setup", "work:"):
             self.assertIn(word, out)
 
     def test_the_table_is_in_the_order_of_its_prices(self):
@@ -173,6 +258,26 @@ class Explain(harness.CommandTest):
         number, unit = re.search(r"accepting N1 as well would choose cpu:0, saving ([\d.]+) (ns|us|ms|s)$", strict["flip"]).groups()
         self.assertAlmostEqual(float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit] / saved, 1, delta=0.01)
         self.assertRegex(free["flip"], r"\A\Z|accepting N0 only would choose reference:0, for [\d.]+ (ns|us|ms|s) more")
+
+    def test_who_would_get_it_with_another_class(self):
+        """Of each candidate that another class would choose: which, and what that costs, as it is with that class."""
+        run = ("explain", "exp", "--dtype", "f32", "--shape", "65536", "--accept")
+        told = 0
+        for accept in ("N0", "N1", "N3"):
+            document = self.json_of(*run, accept)
+            out = self.run_command(*run, accept, COLUMNS="0")[0]
+            chosen = document["candidates"][document["chosen"]]
+            for row in document["candidates"]:
+                if row["flip_accept"] is None:
+                    continue
+                then = self.json_of(*run, row["flip_accept"])
+                winner = then["candidates"][then["chosen"]]
+                self.assertEqual((winner["device"], winner["price_ns"]), (row["device"], row["flip_price_ns"]))
+                self.assertNotEqual(row["verdict"], "chosen")
+                word = r"saving \S+ \S+" if row["flip_price_ns"] < chosen["price_ns"] else r"for \S+ \S+ more"
+                self.assertRegex(out, rf"(?m)^{row['device']}: .*would get it with --accept {row['flip_accept']} \({word}\)")
+                told += 1
+        self.assertGreaterEqual(told, 2)
 
     def test_nobody_is_left(self):
         arguments = ["explain", "add", "--dtype", "f32", "--shape", "64"]

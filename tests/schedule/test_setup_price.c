@@ -95,6 +95,67 @@ static void exploration_pays_no_set_up_beyond_its_budget(void **state) {
   picky_case_close(&one);
 }
 
+/* ---- declared runs ---- */
+
+static tm_explanation *explain_for(picky_case *one, const picky_call *call, uint32_t repeats) {
+  const tm_operand input = *tm_tensor_operand(call->inputs[0]), output = { .format = TM_FORMAT_NONE };
+  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .repeats = repeats };
+  tm_explanation *explanation = NULL;
+  if (tm_explain(one->context, call->op, NULL, 0, &input, 1, &output, 1, &options, &explanation, &one->error) != TM_OK)
+    fail_msg("%s", one->error.text);
+  return explanation;
+}
+
+/* Every candidate's price and regret are sums of what is told; returns the picky one's. */
+static tm_candidate check_sums(picky_case *one, const picky_call *call, uint32_t repeats) {
+  tm_explanation *explanation = explain_for(one, call, repeats);
+  tm_candidate chosen = { .struct_size = sizeof chosen }, candidate = { .struct_size = sizeof candidate };
+  assert_int_equal(tm_explanation_candidate(explanation, 0, &chosen), TM_OK);
+  assert_int_equal(chosen.verdict, TM_VERDICT_CHOSEN);
+  for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++) {
+    const bool can = candidate.verdict == TM_VERDICT_CHOSEN || candidate.verdict == TM_VERDICT_SLOWER;
+    const uint64_t part_ns = repeats == 0 ? candidate.setup_ns - candidate.earned_ns : candidate.setup_ns / repeats;
+    assert_int_equal(candidate.setup_share_ns, can ? part_ns : 0);
+    assert_int_equal(candidate.price_ns, can ? candidate.total_ns + candidate.setup_share_ns : 0);
+    assert_int_equal(candidate.regret_ns, can ? candidate.price_ns - chosen.price_ns : TM_NEVER_NS);
+    assert_true(can || candidate.reason[0] != '\0');
+    assert_true(can || candidate.repeats_from == 0);
+  }
+  const tm_candidate picky = picky_candidate(explanation, 0);
+  tm_explanation_destroy(explanation);
+  return picky;
+}
+
+/* So many runs make it worth the set-up, and one less does not. */
+static void so_many_runs_pay(void **state) {
+  (void)state;
+  picky_case one = { .control = { .only_op = TM_OP_SQRT, .setup_ns = 2000000000, .open_ns = 3000 } };
+  picky_case_open(&one);
+  const picky_call call = make_call(&one);
+  const tm_candidate now = check_sums(&one, &call, 0);
+  assert_int_equal(now.verdict, TM_VERDICT_SLOWER);
+  assert_in_range(now.repeats_from, 2, UINT32_MAX - 1);
+  assert_int_equal(now.repeats_to, UINT32_MAX);
+  assert_int_equal(check_sums(&one, &call, now.repeats_from).verdict, TM_VERDICT_CHOSEN);
+  assert_int_equal(check_sums(&one, &call, now.repeats_from - 1).verdict, TM_VERDICT_SLOWER);
+  assert_int_equal(check_sums(&one, &call, now.repeats_from - 1).repeats_from, now.repeats_from);
+  assert_int_equal(check_sums(&one, &call, UINT32_MAX).repeats_from, now.repeats_from);
+  tm_tensor_destroy(call.inputs[0]);
+  picky_case_close(&one);
+}
+
+/* One that takes longer without it, too, is never worth it. */
+static void no_number_of_runs_pays(void **state) {
+  (void)state;
+  picky_case one = { .control = { .only_op = TM_OP_SQRT, .setup_ns = 1000, .cost_ns = 100000000000 } };
+  picky_case_open(&one);
+  const picky_call call = make_call(&one);
+  assert_int_equal(check_sums(&one, &call, 0).repeats_from, 0);
+  assert_int_equal(check_sums(&one, &call, UINT32_MAX).repeats_to, 0);
+  tm_tensor_destroy(call.inputs[0]);
+  picky_case_close(&one);
+}
+
 /* ---- the ledger ---- */
 
 static void credit_goes_to_what_is_not_yet_earned(void **state) {
@@ -127,6 +188,8 @@ int main(void) {
     cmocka_unit_test(one_request_that_saves_more_pays_at_once),
     cmocka_unit_test(equal_keys_share),
     cmocka_unit_test(exploration_pays_no_set_up_beyond_its_budget),
+    cmocka_unit_test(so_many_runs_pay),
+    cmocka_unit_test(no_number_of_runs_pays),
     cmocka_unit_test(credit_goes_to_what_is_not_yet_earned),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
