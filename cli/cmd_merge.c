@@ -167,9 +167,18 @@ static int start_job(merge_run *merge) {
 
 /* ---------------------------------------------------------------------------------------------------- the plan ---- */
 
-/* What the library would do, but the user has not said to. */
-static bool would_lose(const merge_run *merge) {
-  return !tm_arguments_has(&merge->invocation->arguments, "force") && tm_merge_plan_loss_count(merge->plan) != 0;
+/* A set has no file of the name that was given. */
+static const char *first_loss(const tm_merge_plan *plan) {
+  tm_writer_file_description file = { .struct_size = sizeof file };
+  const char *path = NULL;
+  for (uint64_t i = 0; tm_merge_plan_file(plan, i, &file) == TM_OK; i++)
+    if (file.replaces) return file.path;
+  return tm_merge_plan_removal(plan, 0, &path) == TM_OK ? path : NULL;
+}
+
+/* What the library would do, but the user has not said to.  NULL: nothing of it. */
+static const char *find_unsaid_loss(const merge_run *merge) {
+  return tm_arguments_has(&merge->invocation->arguments, "force") ? NULL : first_loss(merge->plan);
 }
 
 static void complain_refusals(merge_run *merge) {
@@ -178,8 +187,9 @@ static void complain_refusals(merge_run *merge) {
     tm_complain_as(TM_EXIT_FOUND, "%.1000s", problem);
     merge->refusal_count++;
   }
-  if (!would_lose(merge)) return;
-  tm_complain_as(TM_EXIT_FOUND, "%.900s is there; --force replaces it", merge->request.output);
+  const char *lost = find_unsaid_loss(merge);
+  if (lost == NULL) return;
+  tm_complain_as(TM_EXIT_FOUND, "%.900s is there; --force replaces it", lost);
   merge->refusal_count++;
 }
 

@@ -156,8 +156,7 @@ tm_status tm_archive_open(tm_memory *memory, const tm_archive_options *options, 
   if (status == TM_OK) *out_archive = archive;
   else tm_archive_close(archive);
   if (status != TM_OK && tm_checkpoint_is_interrupted(memory, path))
-    tm_error_prefix(error, "a complete checkpoint was being put in its place here; if its writer has ended, writing it again or "
-                    "asking for its recovery completes it");
+    tm_error_prefix(error, TM_CHECKPOINT_INTERRUPTED);
   return status;
 }
 
