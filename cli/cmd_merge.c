@@ -218,7 +218,8 @@ static tm_status keep_recipe(merge_run *merge) {
 static int follow_plan(merge_run *merge) {
   const tm_preferences *preferences = &merge->invocation->preferences;
   if (!preferences->json && !preferences->quiet) {
-    tm_merge_plan_print(merge->plan, &merge->request, look_of(merge), merge->invocation->output);
+    const bool names_all = tm_arguments_has(&merge->invocation->arguments, "wide");
+    tm_merge_plan_print(merge->plan, &merge->request, names_all, look_of(merge), merge->invocation->output);
     /* Whoever does not get to see the plan may not want it carried out. */
     if (!tm_output_flush(merge->invocation->output)) return TM_EXIT_TROUBLE;
   }
