@@ -54,10 +54,11 @@ static void shorten_name(const tm_cell *name, char *out) {
 
 /* "file: tensor: message" */
 static void write_line(const row_words *words, char *out, size_t capacity) {
-  char file[1024], tensor[NAME_BYTES] = "";
+  char file[1024], flags[2048], tensor[NAME_BYTES] = "";
   tm_printable_escape(words->file, strlen(words->file), file, sizeof file);
   if (words->tensor.defined) shorten_name(&words->tensor, tensor);
-  snprintf(out, capacity, "%s: %s%s%s", file, tensor, words->tensor.defined ? ": " : "", words->message);
+  snprintf(out, capacity, "%s: %s%s%s", file, tensor, words->tensor.defined ? ": " : "",
+           tm_in_flags(words->message, flags, sizeof flags));
 }
 
 void tm_check_verdict_make(tm_check_verdict *verdict, const tm_job *job) {

@@ -167,9 +167,18 @@ static int start_job(merge_run *merge) {
 
 /* ---------------------------------------------------------------------------------------------------- the plan ---- */
 
-/* What the library would do, but the user has not said to. */
-static bool would_lose(const merge_run *merge) {
-  return !tm_arguments_has(&merge->invocation->arguments, "force") && tm_merge_plan_loss_count(merge->plan) != 0;
+/* A set has no file of the name that was given. */
+static const char *first_loss(const tm_merge_plan *plan) {
+  tm_writer_file_description file = { .struct_size = sizeof file };
+  const char *path = NULL;
+  for (uint64_t i = 0; tm_merge_plan_file(plan, i, &file) == TM_OK; i++)
+    if (file.replaces) return file.path;
+  return tm_merge_plan_removal(plan, 0, &path) == TM_OK ? path : NULL;
+}
+
+/* What the library would do, but the user has not said to.  NULL: nothing of it. */
+static const char *find_unsaid_loss(const merge_run *merge) {
+  return tm_arguments_has(&merge->invocation->arguments, "force") ? NULL : first_loss(merge->plan);
 }
 
 static void complain_refusals(merge_run *merge) {
@@ -178,8 +187,9 @@ static void complain_refusals(merge_run *merge) {
     tm_complain_as(TM_EXIT_FOUND, "%.1000s", problem);
     merge->refusal_count++;
   }
-  if (!would_lose(merge)) return;
-  tm_complain_as(TM_EXIT_FOUND, "%.900s is there; --force replaces it", merge->request.output);
+  const char *lost = find_unsaid_loss(merge);
+  if (lost == NULL) return;
+  tm_complain_as(TM_EXIT_FOUND, "%.900s is there; --force replaces it", lost);
   merge->refusal_count++;
 }
 
@@ -208,7 +218,8 @@ static tm_status keep_recipe(merge_run *merge) {
 static int follow_plan(merge_run *merge) {
   const tm_preferences *preferences = &merge->invocation->preferences;
   if (!preferences->json && !preferences->quiet) {
-    tm_merge_plan_print(merge->plan, &merge->request, look_of(merge), merge->invocation->output);
+    const bool names_all = tm_arguments_has(&merge->invocation->arguments, "wide");
+    tm_merge_plan_print(merge->plan, &merge->request, names_all, look_of(merge), merge->invocation->output);
     /* Whoever does not get to see the plan may not want it carried out. */
     if (!tm_output_flush(merge->invocation->output)) return TM_EXIT_TROUBLE;
   }

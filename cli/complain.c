@@ -23,7 +23,8 @@ const char *tm_in_flags(const char *text, char *out, uint64_t capacity) {
     const char *option, *flag;
   } rows[] = { { "max_memory_bytes", "--max-memory" }, { "max_header_bytes", "--max-header" },
              { "missing: copy", "--missing copy" }, { "the format of y must be given", "--output-dtype must be given" },
-             { "tm_context_reset_profile", "tensormorph profile reset" } };
+             { "tm_context_reset_profile", "tensormorph profile reset" },
+             { "writing it again or asking for its recovery", "the same merge again with --force" } };
   uint64_t used = 0;
   while (*text != '\0' && used + 1 < capacity) {
     uint32_t row = 0;

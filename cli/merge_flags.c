@@ -47,6 +47,7 @@ const tm_flag tm_merge_flags[] = {
   { "shard-size", 0, TM_FLAG_SIZE, false, "SIZE",
     "write safetensors in files with at most SIZE of tensors, or with one, and an index (usually 0: in one file)" },
   { "dry-run", 'n', TM_FLAG_SWITCH, false, NULL, "print the plan and stop" },
+  { "wide", 0, TM_FLAG_SWITCH, false, NULL, "name every tensor that does not match, also where the reason is one that others have" },
   { "force", 'f', TM_FLAG_SWITCH, false, NULL, "replace what is there" },
   { "top", 0, TM_FLAG_COUNT, false, "N", "how many of the tensors that changed most to print (usually 5)" },
   { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB; 0: the usual)" },

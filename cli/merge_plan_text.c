@@ -110,14 +110,14 @@ static void print_more(const said_texts *said, uint32_t width, tm_output_stream 
   tm_quantity count;
   for (uint32_t i = 0; i < said->count; i++) {
     if (said->items[i].more == 0) continue;
-    snprintf(text, sizeof text, "and %s more: %s", tm_quantity_count(said->items[i].more, &count), said->items[i].text);
+    snprintf(text, sizeof text, "and %s more (--wide names them): %s", tm_quantity_count(said->items[i].more, &count), said->items[i].text);
     tm_output_format(stream, "  ");
     tm_printable_wrap(stream, text, 2, width);
   }
 }
 
 /* Of the rows that have something to say those with a mismatch, or those without. */
-static void print_rows_told(const tm_merge_plan *plan, bool mismatches, uint32_t width, tm_output_stream *stream) {
+static void print_rows_told(const tm_merge_plan *plan, bool mismatches, bool names_all, uint32_t width, tm_output_stream *stream) {
   tm_cell           cells[TM_MAX_COLUMNS];
   bool              has_begun = false;
   said_texts        said = { .count = 0 };
@@ -129,14 +129,9 @@ static void print_rows_told(const tm_merge_plan *plan, bool mismatches, uint32_t
       tm_output_format(stream, "\n%s:\n" MISMATCH_FORMAT "tensor\n",
                        mismatches ? "what does not match" : "what else is told of tensors", "action", mismatches ? "mismatch" : "");
     has_begun = true;
-    if (!has_text(&cells[places.message]) || !was_said(&said, &cells[places.message])) print_mismatch(&places, cells, width, stream);
+    if (names_all || !has_text(&cells[places.message]) || !was_said(&said, &cells[places.message])) print_mismatch(&places, cells, width, stream);
   }
   print_more(&said, width, stream);
-}
-
-static void print_mismatches(const tm_merge_plan *plan, uint32_t width, tm_output_stream *stream) {
-  print_rows_told(plan, true, width, stream);
-  print_rows_told(plan, false, width, stream);
 }
 
 static void print_counts(const tm_merge_description *plan, tm_output_stream *stream) {
@@ -175,13 +170,15 @@ static void print_losses(const tm_merge_plan *plan, tm_output_stream *stream) {
   }
 }
 
-void tm_merge_plan_print(const tm_merge_plan *plan, const tm_merge_request *request, tm_table_look look, tm_output_stream *stream) {
+void tm_merge_plan_print(const tm_merge_plan *plan, const tm_merge_request *request, bool names_all, tm_table_look look,
+                         tm_output_stream *stream) {
   tm_merge_description description = { .struct_size = sizeof description };
   const char *note = NULL;
   tm_merge_plan_describe(plan, &description);
   print_head(request, stream);
   print_groups(plan, &look, stream);
-  print_mismatches(plan, look.width, stream);
+  print_rows_told(plan, true, names_all, look.width, stream);
+  print_rows_told(plan, false, names_all, look.width, stream);
   print_counts(&description, stream);
   print_sizes(&description, look.width, stream);
   print_losses(plan, stream);

@@ -7,8 +7,10 @@
 #include "merge_request.h"
 #include "row_printer.h"
 
-/* What does not match and what is done about it, sizes, what is written; then what stands in the way. */
-void tm_merge_plan_print(const tm_merge_plan *plan, const tm_merge_request *request, tm_table_look look, tm_output_stream *stream);
+/* What does not match and what is done about it, sizes, what is written; then what stands in the way.
+   Of tensors of which the same is said only the first is named, unless `names_all`. */
+void tm_merge_plan_print(const tm_merge_plan *plan, const tm_merge_request *request, bool names_all, tm_table_look look,
+                         tm_output_stream *stream);
 /* The member "plan". */
 void tm_merge_plan_print_json(const tm_merge_plan *plan, tm_json_writer *json);
 

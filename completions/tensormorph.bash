@@ -18,7 +18,8 @@ _tensormorph_options() {
     diff) echo "$names $rows --all --by --exact --tolerance --names-only --reproducible --max-header" ;;
     merge)
       echo "--output --linear --slerp --task --ties --dare --base --weight --density --t --scale --dtype --seed --normalize" \
-        "--no-normalize --rescale --no-rescale --missing --rows --other --recipe --shard-size --dry-run --force --top --max-header" ;;
+        "--no-normalize --rescale --no-rescale --missing --rows --other --recipe --shard-size --dry-run --wide --force --top" \
+        "--max-header" ;;
     explain) echo "$operation --graph --node --repeats" ;;
     bench) echo "$operation --repeat --min-time" ;;
     profile) echo "--force" ;;

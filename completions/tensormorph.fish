@@ -73,6 +73,7 @@ complete -c tensormorph -n $merged -l other -x -a "fail copy skip" -d "other sha
 complete -c tensormorph -n $merged -l recipe -r -F -d "all of this from a file"
 complete -c tensormorph -n $merged -l shard-size -x -d "write files of at most"
 complete -c tensormorph -n $merged -s n -l dry-run -d "print the plan and stop"
+complete -c tensormorph -n $merged -l wide -d "name every tensor that does not match"
 complete -c tensormorph -n $merged -s f -l force -d "replace what is there"
 complete -c tensormorph -n $merged -l top -x -d "how many of the largest changes to print"
 complete -c tensormorph -n $merged -l max-header -x -d "accept headers up to this size"

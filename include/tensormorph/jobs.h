@@ -109,6 +109,7 @@ typedef struct tm_check_options {
  * count, total, first, slices, other, message.  Kinds:
  *   structure         what the reader refuses, and files that are something else
  *   missing_shard, stray_shard, missing_tensor, misplaced_tensor, unindexed_tensor, duplicate_tensor    index against shards
+ *   interrupted       a complete checkpoint was being put in its place here: tm_writer_begin, tm_writer_recover
  *   missing_index     files that are parts of one model by their names, and no index (of which some are missing: missing_shard)
  *   truncated_file, truncated       the file, and each tensor that it ends before
  *   nan, inf          count elements of total; first: an index; slices: where on the outermost axis, from three axes on

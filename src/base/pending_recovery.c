@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/pending_folder.h"
@@ -79,9 +80,13 @@ static tm_status complete_set(recovery *work, const tm_pending_id *id) {
 
 /* ------------------------------------------------------------------------------------------------------ searching ---- */
 
-static tm_status fail_busy(const recovery *work, const char *entry) {
+/* A complete set has nothing else that says so than its leader's name. */
+static tm_status fail_busy(const recovery *work, const char *entry, bool is_whole) {
   char label[200];
   (void)tm_text_escape(entry, strlen(entry), label, sizeof label);
+  if (is_whole)
+    return tm_fail(work->error, TM_BUSY, "%s/%s: somebody is putting a complete checkpoint in its place right now; try again in a "
+                   "moment, and do not remove this file: it alone says that the checkpoint is complete", work->folder.label, label);
   return tm_fail(work->error, TM_BUSY, "%s/%s: somebody is writing this right now; if nobody is (the file system may not tell), "
                  "remove it", work->folder.label, label);
 }
@@ -93,12 +98,25 @@ static int open_leader(const tm_pending_folder *folder, const char *entry) {
   return descriptor < 0 && errno == EACCES ? openat(folder->descriptor, entry, O_RDONLY | flags) : descriptor;
 }
 
+#define LOCK_TRIES    25u
+#define LOCK_PAUSE_NS UINT64_C(10000000)
+
+/* A process that was killed just now keeps its locks until the system has given back what else it had. */
+static tm_pending_claim claim_patiently(const recovery *work, const char *entry, int descriptor) {
+  tm_pending_claim claim = tm_pending_claim_leader(&work->folder, entry, descriptor);
+  for (uint32_t i = 1; i < LOCK_TRIES && claim == TM_PENDING_THEIRS; i++) {
+    tm_sleep_ns(LOCK_PAUSE_NS);
+    claim = tm_pending_claim_leader(&work->folder, entry, descriptor);
+  }
+  return claim;
+}
+
 static tm_status handle(recovery *work, const char *entry, const tm_pending_id *id, bool is_whole) {
   const int descriptor = open_leader(&work->folder, entry);
   if (descriptor < 0) return errno == ENOENT ? TM_OK : tm_pending_fail(&work->folder, entry, "opened", errno, work->error);
-  const tm_pending_claim claim = tm_pending_claim_leader(&work->folder, entry, descriptor);
+  const tm_pending_claim claim = claim_patiently(work, entry, descriptor);
   tm_status status = TM_OK;
-  if (claim == TM_PENDING_THEIRS || claim == TM_PENDING_UNKNOWN) status = fail_busy(work, entry);
+  if (claim == TM_PENDING_THEIRS || claim == TM_PENDING_UNKNOWN) status = fail_busy(work, entry, is_whole);
   else if (claim == TM_PENDING_OURS) status = is_whole ? complete_set(work, id) : remove_set(work, entry, id);
   (void)close(descriptor);
   return status;

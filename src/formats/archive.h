@@ -25,6 +25,7 @@ typedef struct tm_archive_options {
   uint32_t max_open_files;      /* further files are opened anew for each read; 0: an eighth of what the process may */
   bool     map_files;           /* where the system allows it */
   bool     allow_incomplete;    /* a file that ends too early opens, its incomplete tensors are flagged */
+  bool     leaves_parts_untold; /* the caller says itself that a file is a part of a set that no index names */
   bool     is_alone;            /* a file that is part of a set is opened as if it were none */
   bool     skip_missing;        /* files beside an ONNX model that cannot be opened are left out, each but the first with a note */
 } tm_archive_options;

@@ -20,6 +20,18 @@ static tm_status find_set(tm_archive *archive, const tm_reader *reader, const tm
   return tm_safetensors_open_set_of(archive, file, out_is_open, error);
 }
 
+/* Of a set without an index nothing opens the others with it, and what is missing then is not missing in the model. */
+static tm_status note_lone_part(tm_archive *archive, const tm_file *file, tm_error *error) {
+  tm_shard_name name;
+  char text[400];
+  if (archive->options.is_alone || archive->options.leaves_parts_untold || archive->note_count != 0 || tm_file_is_in_memory(file))
+    return TM_OK;
+  if (!tm_shard_name_parse(tm_file_path(file), &name) || name.count == 1) return TM_OK;
+  (void)snprintf(text, sizeof text, "%.240s: by its name part %" PRIu64 " of %" PRIu64 " of a model, but no index names them all: "
+                 "it was opened alone", tm_file_label(file), name.number, name.count);
+  return tm_archive_add_note(archive, text, error);
+}
+
 static tm_status read_file(tm_archive *archive, tm_file *file, tm_error *error) {
   const tm_reader *reader = NULL;
   bool is_open = false;
@@ -32,6 +44,10 @@ static tm_status read_file(tm_archive *archive, tm_file *file, tm_error *error) 
   }
   archive->is_nameless = reader->is_nameless;
   archive->has_data_files = reader->has_data_files;
+  if (reader == &tm_safetensors_reader && (status = note_lone_part(archive, file, error)) != TM_OK) {
+    tm_file_close(file);
+    return status;
+  }
   return reader->read(archive, file, error);
 }
 
@@ -156,8 +172,7 @@ tm_status tm_archive_open(tm_memory *memory, const tm_archive_options *options, 
   if (status == TM_OK) *out_archive = archive;
   else tm_archive_close(archive);
   if (status != TM_OK && tm_checkpoint_is_interrupted(memory, path))
-    tm_error_prefix(error, "a complete checkpoint was being put in its place here; if its writer has ended, writing it again or "
-                    "asking for its recovery completes it");
+    tm_error_prefix(error, TM_CHECKPOINT_INTERRUPTED);
   return status;
 }
 

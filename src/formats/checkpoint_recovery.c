@@ -2,10 +2,15 @@
 #include "formats/checkpoint_recovery.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/pending_recovery.h"
+#include "formats/shard_name.h"
+
+static const char set_ending[] = ".safetensors";
 
 /* Nothing of another name goes for what is written through a link. */
 static tm_status list_old(tm_arena *arena, const tm_write_target_path *target, const tm_standing_files *standing, bool is_set,
@@ -58,8 +63,20 @@ tm_status tm_checkpoint_recover(tm_memory *memory, const char *path, uint64_t *o
   return status;
 }
 
-static bool is_interrupted(tm_arena *arena, const char *path) {
+/* A shard stands for its set. */
+static const char *set_of(tm_arena *arena, const char *path) {
+  tm_shard_name name;
+  if (!tm_shard_name_parse(path, &name) || strcmp(name.extension, set_ending) != 0) return path;
+  const size_t room = name.prefix_length + sizeof set_ending;
+  char *set = tm_arena_alloc(arena, room);
+  if (set != NULL) (void)snprintf(set, room, "%.*s%s", (int)name.prefix_length, name.prefix, set_ending);
+  return set;
+}
+
+static bool is_interrupted(tm_arena *arena, const char *given) {
   tm_write_target_path target;
+  const char *path = set_of(arena, given);
+  if (path == NULL) return false;
   if (tm_path_is_folder(path)) return tm_pending_is_interrupted(path, NULL);
   if (tm_write_target_path_find(arena, path, NULL, &target, NULL) != TM_OK || target.index == NULL) return false;
   return tm_pending_is_interrupted(target.folder, target.index) || tm_pending_is_interrupted(target.folder, target.name);

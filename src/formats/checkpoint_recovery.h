@@ -19,8 +19,10 @@ tm_status tm_checkpoint_clean_up(tm_memory *memory, const tm_write_target_path *
 /* Cleans up what killed writers of `path` left.   As tm_pending_recover; counts may be NULL */
 tm_status tm_checkpoint_recover(tm_memory *memory, const char *path, uint64_t *out_removed_count, uint64_t *out_completed_count,
                                 tm_error *error);
-/* Whether what `path` means (an index, NAME.safetensors, or a folder) was complete but not all in its place when its writer
+/* Whether what `path` means (an index, NAME.safetensors, a shard of it, or a folder) was complete but not all in its place when its writer
    ended. */
+#define TM_CHECKPOINT_INTERRUPTED "a complete checkpoint was being put in its place here; if its writer has ended, writing it again " \
+                                  "or asking for its recovery completes it"
 bool tm_checkpoint_is_interrupted(tm_memory *memory, const char *path);
 
 #endif

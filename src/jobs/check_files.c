@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/growth.h"
+#include "formats/checkpoint_recovery.h"
 #include "formats/shard_name.h"
 
 /* What a path is opened with. */
@@ -17,6 +18,7 @@ typedef struct opening {
   tm_job                   *job;
   const tm_archive_options *options;
   tm_error                 *error;
+  bool                      is_interrupted;     /* which was told: what is not there is on its way */
 } opening;
 
 static tm_status fail_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of files"); }
@@ -122,6 +124,7 @@ static tm_status report_refusal(const opening *o, const char *name, tm_status st
 
 static tm_status refuse(const opening *o, const char *name, tm_status status, const tm_error *error) {
   if (status == TM_ERROR_NO_MEMORY) return tm_fail(o->error, status, "%s", error->text);
+  if (status == TM_ERROR_NOT_FOUND && o->is_interrupted) return TM_OK;
   return report_refusal(o, name, status, error->text);
 }
 
@@ -388,22 +391,38 @@ static tm_status open_one(const opening *o, const char *path) {
   return report_unindexed(o, path);
 }
 
+/* Whether files of two checkpoints may lie there.  Of shards the first that is named is told of. */
+static tm_status report_interruption(opening *o, const char *path) {
+  tm_shard_name name;
+  tm_check_row row;
+  o->is_interrupted = tm_checkpoint_is_interrupted(o->files->memory, path);
+  if (!o->is_interrupted) return TM_OK;
+  const bool is_shard = tm_shard_name_parse(path, &name);
+  if (is_shard && is_told(o, &name)) return TM_OK;
+  if (is_shard) TM_TRY(remember_told(o, &name));
+  tm_check_row_init(&row, TM_CHECK_FINDING, "interrupted", path, NULL);
+  (void)snprintf(row.message, sizeof row.message, "%s", TM_CHECKPOINT_INTERRUPTED);
+  return add_row(o, &row);
+}
+
 /* A file, or the set that it belongs to. */
-static tm_status open_part(const opening *o, const char *path) {
+static tm_status open_part(opening *o, const char *path) {
   tm_check_files *files = o->files;
   if (is_open_already(files, path, NULL)) return TM_OK;
   const char *index_path;
   TM_TRY(tm_shard_audit_find_index(files->memory, &files->arena, path, &index_path, o->error));
-  if (index_path == NULL) return open_one(o, path);
-  return is_open_already(files, path, index_path) ? TM_OK : open_set(o, index_path);
+  if (index_path != NULL && is_open_already(files, path, index_path)) return TM_OK;
+  TM_TRY(report_interruption(o, index_path == NULL ? path : index_path));
+  return index_path == NULL ? open_one(o, path) : open_set(o, index_path);
 }
 
 /* A folder that stands for one checkpoint is that one; of one that does not each model is checked by itself. */
-static tm_status open_folder(const opening *o, const char *path) {
+static tm_status open_folder(opening *o, const char *path) {
   tm_error error = TM_ERROR_INIT;
   const char **names = NULL;
   uint64_t count = 0, models = 0;
   char *chosen;
+  TM_TRY(report_interruption(o, path));
   const bool is_one = tm_archive_find_in_folder(&o->files->arena, path, &chosen, NULL) == TM_OK;
   const tm_status status = try_open(o, o->options, path, &error);
   if (status == TM_OK) TM_TRY(add_last(o, path));
@@ -418,20 +437,23 @@ static tm_status open_folder(const opening *o, const char *path) {
     const char *model = tm_path_join(&o->files->arena, path, strlen(path), names[i]);
     if (model == NULL) return fail_memory(o->error);
     models++;
-    TM_TRY(open_part(o, model));
+    opening own = *o;
+    TM_TRY(open_part(&own, model));
   }
   return models == 0 ? refuse(o, path, status, &error) : TM_OK;
 }
 
 tm_status tm_check_files_open(tm_check_files *files, tm_job *job, const tm_archive_options *options, const char *path,
                               tm_error *error) {
-  const opening o = { files, job, options, error };
+  opening o = { files, job, options, error, false };
   if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
   if (!tm_path_is_folder(path)) return open_part(&o, path);
   const char *index_path;
   TM_TRY(tm_shard_audit_find_index(files->memory, &files->arena, path, &index_path, error));
   if (index_path == NULL) return open_folder(&o, path);
-  return is_open_already(files, path, index_path) ? TM_OK : open_set(&o, index_path);
+  if (is_open_already(files, path, index_path)) return TM_OK;
+  TM_TRY(report_interruption(&o, index_path));
+  return open_set(&o, index_path);
 }
 
 void tm_check_files_init(tm_check_files *files, tm_memory *memory) {

@@ -487,6 +487,7 @@ tm_status tm_check_job_start(tm_memory *memory, tm_inventory *inventory, const t
                           .worst_numerics = request->worst_numerics, .archive_options = request->archive_options,
                           .selection = { .memory = memory }, .ties = { .memory = memory }, .tile_bytes = TM_TILE_FIRST_BYTES };
   state->archive_options.allow_incomplete = true;
+  state->archive_options.leaves_parts_untold = true;
   tm_arena_init(&state->arena, memory);
   tm_check_files_init(&state->files, memory);
   const tm_status status = fill_state(state, memory, request, error);

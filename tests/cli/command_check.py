@@ -381,6 +381,36 @@ class Check(harness.CommandTest):
         self.shard("set/whole-00001-of-00001.safetensors", {"d": 1})
         self.assertEqual(self.rows("set/whole-00001-of-00001.safetensors", code=0), [])
 
+    def test_a_set_on_its_way_is_told(self):
+        """Its writer was killed before, while or after it removed the old files."""
+        for kept in (3, 1, 0, None):
+            folder = self.folder / f"kept{kept}"
+            folder.mkdir()
+            shards = [f"m-{i:05}-of-00003.safetensors" for i in (1, 2, 3)]
+            for i, name in enumerate(shards):
+                self.shard(f"{folder.name}/{name}", {f"t{i}": 1})
+                (folder / f"{name}.0123456789ab.part").write_bytes((folder / name).read_bytes())
+            index = folder / "m.safetensors.index.json"
+            index.write_text(json.dumps({"weight_map": {f"t{i}": name for i, name in enumerate(shards)}}))
+            (folder / f"{index.name}.0123456789ab.whole").write_bytes(index.read_bytes())
+            for name in shards[kept or 0:]:
+                (folder / name).unlink()
+            if kept is None:
+                index.unlink()
+            for target in (folder, index, folder / shards[0]):
+                kinds = [row["kind"] for row in self.rows(target, level="finding")]
+                self.assertEqual(kinds, ["interrupted"] + ["missing_shard"] * (0 if kept is None else 3 - kept), target)
+            out, err = self.run_command("check", *(folder / name for name in shards), code=1)
+            self.assertEqual(out.count("a complete checkpoint was being put in its place here"), 1)
+            self.assertIn("the same merge again with --force completes it", " ".join(out.split()))
+            models = [self.small_model("a.safetensors"), self.small_model("b.safetensors")]
+            arguments = ("merge", "--linear", *models, "-o", folder / "m.safetensors", "--shard-size", "40B")
+            if kept is not None:
+                err = self.run_command(*arguments, code=1)[1]
+                self.assertRegex(err, r"tensormorph: \S*/(m-00001-of-00003.safetensors|m.safetensors.index.json) is there; --force")
+            self.run_command(*arguments, "--force")
+            self.assertEqual(self.rows(folder, code=0, level="finding"), [])
+
     def test_an_index_that_is_something_else(self):
         self.shard("m-00001-of-00001.safetensors", {"a": 1})
         index = self.folder / "model.safetensors.index.json"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """inspect and stats on every format that is read: ONNX, npy, GGUF of either order and of version 1, sets, and their limits."""
 
+import json
 import os
 import pathlib
 import resource
@@ -154,6 +155,27 @@ class Formats(harness.CommandTest):
             (self.folder / f"m-{i + 1:05}-of-{count:05}.gguf").write_bytes(gguf(f"t{i}", 1, metas, struct.pack("<f", i)))
         rows = self.limited(resource.RLIMIT_NOFILE, 256, "stats", self.folder / f"m-00007-of-{count:05}.gguf", "--csv").splitlines()
         self.assertEqual(len(rows), count + 1)
+
+
+class LoneParts(harness.CommandTest):
+    """Files of a set that no index names."""
+
+    def test_a_part_that_was_opened_alone_is_told(self):
+        part = self.small_model("m-00001-of-00003.safetensors")
+        whole = self.small_model("whole.safetensors", 2.0)
+        words = "m-00001-of-00003.safetensors: by its name part 1 of 3 of a model, but no index names them all"
+        for arguments, code in ((["inspect", part], 0), (["stats", part], 0), (["diff", whole, part], 1),
+                                (["merge", "--linear", whole, part, "-o", "out.safetensors"], 0)):
+            out, err = self.run_command(*arguments, code=code)
+            self.assertEqual(" ".join(out.split()).count(words), 1, arguments)
+        self.assertTrue(any(words in note for note in self.json_of("inspect", part)["notes"]))
+        self.assertNotIn("by its name", self.run_command("inspect", self.small_model("n-00001-of-00001.safetensors"))[0])
+
+    def test_a_part_that_an_index_names_is_none(self):
+        part = self.small_model("m-00001-of-00002.safetensors")
+        (self.folder / "m.safetensors.index.json").write_text(
+            json.dumps({"weight_map": {name: part.name for name in ("layers.0.weight", "layers.0.bias", "step")}}))
+        self.assertNotIn("by its name", self.run_command("inspect", part)[0])
 
 
 if __name__ == "__main__":

@@ -386,7 +386,11 @@ class Merge(harness.CommandTest):
         out, _ = self.merge("--linear", "a.safetensors", "b.safetensors")
         self.assertEqual(self.values(), {name: [2, 3] for name in names})
         self.assertRegex(out, r"what does not match:\n.*\n +merge +type +x: f32 in a.safetensors, f64 in b.safetensors")
-        self.assertIn("and 2 more: f32 in a.safetensors, f64 in b.safetensors", out)
+        self.assertIn("and 2 more (--wide names them): f32 in a.safetensors, f64 in b.safetensors", out)
+        out, _ = self.merge("-n", "-f", "--wide", "--linear", "a.safetensors", "b.safetensors")
+        for name in names:
+            self.assertRegex(out, rf"\n +merge +type +{name}: f32 in a.safetensors, f64 in b.safetensors; ")
+        self.assertNotIn(" more", out)
         out, _ = self.merge("-n", "-f", "--json", "--linear", "a.safetensors", "b.safetensors")
         self.assertEqual([row["mismatch"] for row in json.loads(out)["plan"]["rows"]], ["type"] * 3)
 

@@ -497,6 +497,47 @@ static void two_writers_of_one_name_are_one_too_many(void **state) {
   }
 }
 
+static int held = -1;
+
+static void hold(const char *name) {
+  held = open(scratch_path(&files, name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  assert_true(held >= 0);
+  assert_int_equal(syscall(SYS_flock, held, LOCK_EX | LOCK_NB), 0);
+}
+
+/* Whoever removes the leader of a complete set has no set. */
+static void what_is_said_of_a_held_leader_loses_nothing(void **state) {
+  (void)state;
+  hold("m.safetensors.index.json.0123456789ab.whole");
+  assert_int_equal(model_write(&memory, TM_WRITE_SAFETENSORS, single_path(), SHARDS_OF_TWO, NEW, &error), TM_BUSY);
+  assert_non_null(strstr(error.text, "m.safetensors.index.json.0123456789ab.whole: "));
+  assert_non_null(strstr(error.text, "try again in a moment, and do not remove this file"));
+  assert_null(strstr(error.text, "if nobody is"));
+  assert_int_equal(close(held), 0);
+}
+
+static uint32_t looks_left;
+static void let_go_in_the_end(void) {
+  if (--looks_left == 0) assert_int_equal(close(held), 0);
+  else before_lock = let_go_in_the_end;
+}
+
+/* A process that is being killed has its locks a little longer. */
+static void a_lock_that_is_let_go_soon_is_waited_for(void **state) {
+  (void)state;
+  static const char *const leaders[] = { "m.safetensors.0123456789ab.part", "m.safetensors.index.json.0123456789ab.whole" };
+  for (size_t i = 0; i < 2; i++) {
+    hold(leaders[i]);
+    looks_left = 3;
+    before_lock = let_go_in_the_end;
+    uint64_t removed, completed;
+    if (tm_checkpoint_recover(&memory, single_path(), &removed, &completed, &error) != TM_OK) fail_msg("%s", error.text);
+    assert_int_equal(looks_left, 0);
+    assert_int_equal(i == 0 ? removed : completed, 1);
+    expect_clean(leaders[i]);
+  }
+}
+
 /* Whoever was refused once may begin when the other has given up; what that has finished is told by a new plan only. */
 static void a_busy_name_may_be_tried_again(void **state) {
   (void)state;
@@ -724,6 +765,8 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_limit_is_an_error_and_no_signal, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_full_disk_leaves_what_was_there, set_up, tear_down),
     cmocka_unit_test_setup_teardown(two_writers_of_one_name_are_one_too_many, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(what_is_said_of_a_held_leader_loses_nothing, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_lock_that_is_let_go_soon_is_waited_for, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_busy_name_may_be_tried_again, set_up, tear_down),
     cmocka_unit_test_setup_teardown(what_somebody_else_completed_stays, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_lock_that_somebody_else_has_is_not_done_without, set_up, tear_down),
