@@ -12,6 +12,7 @@
 #include "schedule/graph_budget.h"
 #include "schedule/graph_overlap.h"
 #include "schedule/requirement_change.h"
+#include "solver/occupancy.h"
 #include "solver/portfolio.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to explain a graph"); }
@@ -158,14 +159,34 @@ static void add_all_rejected(tm_plan_explanation *explanation, const tm_portfoli
   }
 }
 
-static tm_status time_rejected(tm_plan_explanation *explanation, const tm_portfolio *portfolio, tm_error *error) {
+/* Where nothing overlaps nodes run in the graph's order, in which a plan may need more memory than in its own. */
+static tm_status time_in_order(const tm_plan_explanation *explanation, tm_portfolio *portfolio, uint64_t *times_ns, tm_error *error) {
+  const tm_solver_problem *solver = &explanation->problem.solver;
+  tm_arena arena;
+  tm_flow flow;
+  tm_occupancy occupancy;
+  tm_arena_init(&arena, explanation->memory);
+  tm_status status = tm_flow_init(&flow, solver, &arena, error);
+  if (status == TM_OK) status = tm_occupancy_init(&occupancy, solver, &flow, &arena, error);
+  for (uint32_t i = 0; i < portfolio->plan_count && status == TM_OK; i++) {
+    tm_portfolio_plan *plan = &portfolio->plans[i];
+    times_ns[i] = plan->additive_ns;
+    if (plan->labels == NULL) continue;
+    tm_occupancy_weigh(&occupancy, plan->labels);
+    plan->excess_bytes = occupancy.excess_bytes;
+  }
+  tm_arena_deinit(&arena);
+  return status;
+}
+
+static tm_status time_rejected(tm_plan_explanation *explanation, tm_portfolio *portfolio, tm_error *error) {
   uint64_t *times_ns = tm_arena_calloc(&explanation->arena, portfolio->plan_count, sizeof *times_ns);
   explanation->rejected = tm_arena_calloc(&explanation->arena, portfolio->plan_count, sizeof *explanation->rejected);
   if (times_ns == NULL || explanation->rejected == NULL) return no_memory(error);
   if (explanation->choice.overlaps != 0 && explanation->policy.one_resource == 0)
     TM_TRY(tm_graph_overlap_time(&explanation->problem, explanation->memory, portfolio, explanation->total_ns, times_ns, error));
   else
-    for (uint32_t i = 0; i < portfolio->plan_count; i++) times_ns[i] = portfolio->plans[i].additive_ns;
+    TM_TRY(time_in_order(explanation, portfolio, times_ns, error));
   add_all_rejected(explanation, portfolio, times_ns);
   return TM_OK;
 }
