@@ -18,7 +18,7 @@ typedef struct tm_explained_op {
 
 /* The candidate of that index, cheapest first; false past the last. */
 bool tm_explained_candidate_at(const tm_explained_op *explained, uint32_t index, tm_candidate *out_candidate);
-/* One that cannot run it has no cost; a cost of 0 is one that nobody computed. */
+/* One that cannot run it has none. */
 bool tm_explained_has_cost(const tm_candidate *candidate);
 /* "accepting N1 as well would choose fast:0, saving 883 us"; "" if no other class changes anything. */
 void tm_flip_describe(const tm_explained_op *explained, char *out, size_t capacity);

@@ -37,9 +37,7 @@ bool tm_explained_candidate_at(const tm_explained_op *explained, uint32_t index,
   return tm_explanation_candidate(explained->explanation, index, out_candidate) == TM_OK;
 }
 
-bool tm_explained_has_cost(const tm_candidate *candidate) {
-  return candidate->verdict != TM_VERDICT_REFUSED && candidate->verdict != TM_VERDICT_EXCLUDED && candidate->total_ns != 0;
-}
+bool tm_explained_has_cost(const tm_candidate *candidate) { return candidate->regret_ns != TM_NEVER_NS; }
 
 /* A refusal with a way around it: the way has a row of its own, and says more. */
 static bool has_way_around(const tm_explained_op *explained, const tm_candidate *candidate) {
