@@ -206,7 +206,7 @@ static tm_status take_seed(recipe *r, const key_row *row, const scope *where, co
   const char *text = text_of(value);
   (void)where;
   r->request->has_seed = true;
-  return text != NULL && tm_quantity_parse_count(text, &r->request->seed) ? TM_OK : refuse(r, value, row->name, "a whole number");
+  return text != NULL && tm_quantity_parse_count(text, &r->request->seed) ? TM_OK : refuse(r, value, row->name, "a whole number up to 18446744073709551615");
 }
 
 static tm_status take_shard_size(recipe *r, const key_row *row, const scope *where, const yaml_node_t *value) {
@@ -342,6 +342,19 @@ static tm_status take_models(recipe *r, const key_row *row, const scope *where, 
                    place_of(r, value, row->name, place), count, count == 1 ? "" : "s", r->request->model_count);
 }
 
+/* A list or names at the top say of single models what these say themselves. */
+static tm_status refuse_second_number(recipe *r, const yaml_node_t *entry, uint32_t model) {
+  char place[PLACE_BYTES];
+  for (const key_row *row = model_keys; row->name != NULL; row++) {
+    const yaml_node_t *value = row->take == take_numbers ? find_value(r, entry, row->name, entry->data.mapping.pairs.top) : NULL;
+    for (uint32_t i = 0; value != NULL && i < r->request->usual.count; i++)
+      if (r->request->usual.items[i].what == row->what && r->request->usual.items[i].model == model)
+        return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: the model has one here, and another one outside of \"models\"",
+                         place_of(r, value, row->name, place));
+  }
+  return TM_OK;
+}
+
 /* What is said of one model counts more than what is said of all. */
 static tm_status take_model_settings(recipe *r, const key_row *row, const scope *where, const yaml_node_t *value) {
   tm_status status = TM_OK;
@@ -349,7 +362,9 @@ static tm_status take_model_settings(recipe *r, const key_row *row, const scope 
   for (uint32_t model = 0; model < r->request->model_count && status == TM_OK; model++) {
     const yaml_node_t *entry = node_at(r, value->data.sequence.items.start[model]);
     const scope        own = { NULL, model };
-    if (entry->type == YAML_MAPPING_NODE) status = take_map(r, model_keys, &own, entry);
+    if (entry->type != YAML_MAPPING_NODE) continue;
+    status = refuse_second_number(r, entry, model);
+    if (status == TM_OK) status = take_map(r, model_keys, &own, entry);
   }
   return status;
 }
@@ -386,6 +401,8 @@ static tm_status take_tensor(recipe *r, const yaml_node_t *entry) {
   const yaml_node_t *match = find_value(r, entry, "match", entry->data.mapping.pairs.top);
   tm_status          status = check_keys(r, tensor_keys, entry);
   if (status == TM_OK && match == NULL) return refuse(r, entry, "tensors", "a \"match\" in every entry, a pattern over names");
+  if (status == TM_OK && entry->data.mapping.pairs.top - entry->data.mapping.pairs.start < 2)
+    return refuse(r, match, "tensors", "something that is set beside each \"match\", such as a weight");
   if (status == TM_OK) status = keep_text(r, match, "match", &where.pattern);
   return status == TM_OK ? take_map(r, tensor_keys, &where, entry) : status;
 }
