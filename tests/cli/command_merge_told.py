@@ -270,6 +270,14 @@ class MergeTold(harness.CommandTest):
             _, err = self.run_command("explain", "add", "--dtype", name, "--shape", "4", code=2)
             self.assertIn(f'did you mean "{meant}"?', err)
 
+    def test_what_to_do_is_in_flags(self):
+        for name in "ab":
+            self.model(f"{name}.safetensors", x=[1, 2])
+        _, err = self.merge("--linear", "-w", "1,-1", "a.safetensors", "b.safetensors", code=2)
+        self.assertIn("keep them as they are (--no-normalize), or give others", err)
+        _, err = self.merge("--dare", "--base", "a.safetensors", "--seed", str(2 ** 64), "b.safetensors", code=2)
+        self.assertIn(f"--seed wants a whole number up to {2 ** 64 - 1}, not", err)
+
     def test_sizes_are_in_units(self):
         self.model("a.safetensors", x=[1] * 100000)
         for limit, code, said in (("200k", 3, r"takes about [\d.]+ MB; 204 kB are allowed in all"),
