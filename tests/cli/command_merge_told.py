@@ -2,6 +2,7 @@
 """merge: whatever is left out is named with its owner, names and defaults are what they are said to be, records repeat a merge."""
 
 import json
+import os
 import math
 import random
 import shutil
@@ -125,6 +126,24 @@ class MergeTold(harness.CommandTest):
 
     def contents(self, folder):
         return {path.name: path.read_bytes() for path in (self.folder / folder).iterdir()}
+
+    def test_a_record_of_names_that_are_no_utf8_is_a_recipe(self):
+        for name, values in (("x", [1, 2]), ("y", [3, 5]), ("z", [8, 4])):
+            self.model(f"{name}.safetensors", x=values)
+        odd = [os.fsencode(self.folder) + b"/" + name for name in (b"\xff\xc3.safetensors", b"b\x80.safetensors")]
+        (self.folder / "x.safetensors").rename(os.fsdecode(odd[0]))
+        (self.folder / "y.safetensors").rename(os.fsdecode(odd[1]))
+        for words in (["--linear", os.fsdecode(os.path.basename(odd[0])), "z.safetensors"],
+                      ["--task", "--base", os.fsdecode(os.path.basename(odd[1])), "z.safetensors"]):
+            self.merge("-f", *words)
+            first = (self.folder / "out.safetensors").read_bytes()
+            self.run_command("merge", "-f", "--recipe", "out.safetensors", "-o", "again.safetensors")
+            self.assertEqual((self.folder / "again.safetensors").read_bytes(), first)
+        # a file of the written name is the one that is meant
+        (self.folder / "z.safetensors").rename(self.folder / "b\\x80.safetensors")
+        self.model("z.safetensors", x=[8, 4])
+        _, err = self.run_command("merge", "-f", "--recipe", "out.safetensors", "-o", "again.safetensors", code=1)
+        self.assertIn("is not what the recipe has the hash of", err)
 
     def test_a_number_that_is_a_name_tells_nothing(self):
         for name, value in (("1", 1), ("2", 3), ("sub/7", 5), ("3", 7)):
