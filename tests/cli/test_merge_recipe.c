@@ -154,7 +154,6 @@ static void mistakes_have_places(void **state) {
     { "tensors: [{weight: 1}]\n", "a \"match\" in every entry" },
     { "tensors: [{match: x}]\n", ":1:19: tensors wants something that is set beside each \"match\"" },
     { HEAD "weight: [0.5, 0.5]\n", ":3:44: weight: the model has one here, and another one outside of \"models\"" },
-    { "weight: {other: 0.5}\n" HEAD, ":4:44: weight: the model has one here" },
     { "models: [{path: a, density: 0.5}]\ndensity: {1: 0.25}\n", "density: the model has one here" },
     { "seed: 18446744073709551616\n", "seed wants a whole number up to 18446744073709551615" },
     { "dtype: bf61\n", ":1:8: dtype: unknown format \"bf61\"; did you mean \"bf16\"?" },
