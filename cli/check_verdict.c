@@ -50,6 +50,7 @@ static bool is_level(const row_words *words, const char *level) { return strcmp(
 static void shorten_name(const tm_cell *name, char *out) {
   tm_printable_escape(name->text, (size_t)name->count, out, NAME_BYTES);
   tm_printable_shorten(out, NAME_CELLS);
+  if (name->count == 0) snprintf(out, NAME_BYTES, "''");
 }
 
 /* "file: tensor: message" */

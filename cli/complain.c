@@ -24,6 +24,7 @@ const char *tm_in_flags(const char *text, char *out, uint64_t capacity) {
   } rows[] = { { "max_memory_bytes", "--max-memory" }, { "max_header_bytes", "--max-header" },
              { "missing: copy", "--missing copy" }, { "the format of y must be given", "--output-dtype must be given" },
              { "tm_context_reset_profile", "tensormorph profile reset" },
+             { "keep them as they are", "keep them as they are (--no-normalize)" },
              { "writing it again or asking for its recovery", "the same merge again with --force" } };
   uint64_t used = 0;
   while (*text != '\0' && used + 1 < capacity) {

@@ -187,14 +187,11 @@ static tm_status print_document(tm_diff_report *report, const tm_job_report *job
 static void print_checkpoint(const tm_diff_report *report, const char *letter, const tm_checkpoint *checkpoint) {
   tm_checkpoint_description about = { .struct_size = sizeof about };
   tm_quantity               count, bytes;
+  char                      text[4608];
   tm_checkpoint_describe(checkpoint, &about);
-  tm_output_stream *stream = report->invocation->output;
-  tm_output_format(stream, "%s: ", letter);
-  tm_printable_print(stream, about.path);
-  tm_output_text(stream, ", ");
-  tm_printable_print(stream, about.format);
-  tm_output_format(stream, ", %s tensor%s, %s\n", tm_quantity_count(about.tensor_count, &count), about.tensor_count == 1 ? "" : "s",
-                   tm_quantity_bytes(about.tensor_bytes, &bytes));
+  snprintf(text, sizeof text, "%.4200s, %.160s, %s tensor%s, %s", about.path, about.format, tm_quantity_count(about.tensor_count, &count),
+           about.tensor_count == 1 ? "" : "s", tm_quantity_bytes(about.tensor_bytes, &bytes));
+  tm_printable_about(report->invocation->output, letter, text, report->invocation->terminal.width);
 }
 
 static void print_sameness(const tm_diff_report *report, tm_output_stream *stream) {

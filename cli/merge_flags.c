@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "merge_flags.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,7 +142,7 @@ static tm_status read_rest(const tm_arguments *arguments, tm_merge_request *requ
   if (seed != NULL) {
     request->has_seed = true;
     if (!tm_quantity_parse_count(seed, &request->seed))
-      return tm_refuse(error, TM_ERROR_ARGUMENT, "--seed wants a whole number, not \"%s\"", seed);
+      return tm_refuse(error, TM_ERROR_ARGUMENT, "--seed wants a whole number up to %" PRIu64 ", not \"%s\"", UINT64_MAX, seed);
   }
   if (base != NULL) request->base = base;
   if (output != NULL) {

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <yaml.h>
 
 #include "complain.h"
@@ -86,6 +87,35 @@ static tm_status keep_path(recipe *r, const yaml_node_t *node, const char *name,
   const int length = snprintf(joined, sizeof joined, "%.*s%s", (int)(slash + 1 - r->path), r->path, text);
   if (length < 0 || (size_t)length >= sizeof joined) return refuse(r, node, name, "a shorter path");
   *out_path = tm_merge_request_keep(r->request, joined, (size_t)length);
+  return *out_path != NULL ? TM_OK : tm_refuse(r->error, TM_ERROR_NO_MEMORY, "out of memory");
+}
+
+static int digit_of(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A record has bytes that are no UTF-8 as \xNN.  Returns how many it undid. */
+static uint32_t undo_escapes(const char *path, char *out) {
+  uint32_t count = 0;
+  while (*path != '\0') {
+    const bool begins = path[0] == '\\' && path[1] == 'x';
+    const int  high = begins ? digit_of(path[2]) : -1, low = high >= 8 ? digit_of(path[3]) : -1;
+    *out++ = low >= 0 ? (char)(high * 16 + low) : *path;
+    path += low >= 0 ? 4 : 1;
+    count += low >= 0;
+  }
+  *out = '\0';
+  return count;
+}
+
+/* The path of what is to be read.  A file that is called as it is written down is meant first. */
+static tm_status keep_input(recipe *r, const yaml_node_t *node, const char *name, const char **out_path) {
+  char            plain[4096];
+  const tm_status status = keep_path(r, node, name, out_path);
+  if (status != TM_OK || strlen(*out_path) >= sizeof plain || access(*out_path, F_OK) == 0) return status;
+  if (undo_escapes(*out_path, plain) == 0 || access(plain, F_OK) != 0) return TM_OK;
+  *out_path = tm_merge_request_keep(r->request, plain, strlen(plain));
   return *out_path != NULL ? TM_OK : tm_refuse(r->error, TM_ERROR_NO_MEMORY, "out of memory");
 }
 
@@ -206,7 +236,7 @@ static tm_status take_seed(recipe *r, const key_row *row, const scope *where, co
   const char *text = text_of(value);
   (void)where;
   r->request->has_seed = true;
-  return text != NULL && tm_quantity_parse_count(text, &r->request->seed) ? TM_OK : refuse(r, value, row->name, "a whole number");
+  return text != NULL && tm_quantity_parse_count(text, &r->request->seed) ? TM_OK : refuse(r, value, row->name, "a whole number up to 18446744073709551615");
 }
 
 static tm_status take_shard_size(recipe *r, const key_row *row, const scope *where, const yaml_node_t *value) {
@@ -322,7 +352,7 @@ static tm_status take_model(recipe *r, const yaml_node_t *entry, uint32_t index)
   const yaml_node_t *hash_node = is_map ? find_value(r, entry, "hash", entry->data.mapping.pairs.top) : NULL;
   tm_status          status = is_map ? check_keys(r, model_keys, entry) : TM_OK;
   if (status == TM_OK && path_node == NULL) return refuse(r, entry, "model", "a path");
-  if (status == TM_OK) status = keep_path(r, path_node, "path", &model.path);
+  if (status == TM_OK) status = keep_input(r, path_node, "path", &model.path);
   if (status == TM_OK && name_node != NULL) status = keep_text(r, name_node, "name", &model.name);
   if (status == TM_OK && hash_node != NULL) status = keep_text(r, hash_node, "hash", &model.hash);
   return status == TM_OK ? place_model(r, entry, index, model) : status;
@@ -342,6 +372,19 @@ static tm_status take_models(recipe *r, const key_row *row, const scope *where, 
                    place_of(r, value, row->name, place), count, count == 1 ? "" : "s", r->request->model_count);
 }
 
+/* A list or names at the top say of single models what these say themselves. */
+static tm_status refuse_second_number(recipe *r, const yaml_node_t *entry, uint32_t model) {
+  char place[PLACE_BYTES];
+  for (const key_row *row = model_keys; row->name != NULL; row++) {
+    const yaml_node_t *value = row->take == take_numbers ? find_value(r, entry, row->name, entry->data.mapping.pairs.top) : NULL;
+    for (uint32_t i = 0; value != NULL && i < r->request->usual.count; i++)
+      if (r->request->usual.items[i].what == row->what && r->request->usual.items[i].model == model)
+        return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: the model has one here, and another one outside of \"models\"",
+                         place_of(r, value, row->name, place));
+  }
+  return TM_OK;
+}
+
 /* What is said of one model counts more than what is said of all. */
 static tm_status take_model_settings(recipe *r, const key_row *row, const scope *where, const yaml_node_t *value) {
   tm_status status = TM_OK;
@@ -349,7 +392,9 @@ static tm_status take_model_settings(recipe *r, const key_row *row, const scope 
   for (uint32_t model = 0; model < r->request->model_count && status == TM_OK; model++) {
     const yaml_node_t *entry = node_at(r, value->data.sequence.items.start[model]);
     const scope        own = { NULL, model };
-    if (entry->type == YAML_MAPPING_NODE) status = take_map(r, model_keys, &own, entry);
+    if (entry->type != YAML_MAPPING_NODE) continue;
+    status = refuse_second_number(r, entry, model);
+    if (status == TM_OK) status = take_map(r, model_keys, &own, entry);
   }
   return status;
 }
@@ -361,13 +406,13 @@ static const key_row base_keys[] = {
 };
 
 static tm_status take_base(recipe *r, const key_row *row, const scope *where, const yaml_node_t *value) {
-  if (value->type != YAML_MAPPING_NODE) return keep_path(r, value, row->name, &r->request->base);
+  if (value->type != YAML_MAPPING_NODE) return keep_input(r, value, row->name, &r->request->base);
   tm_status          status = take_map(r, base_keys, where, value);
   const yaml_node_t *path = find_value(r, value, "path", value->data.mapping.pairs.top);
   const yaml_node_t *hash = find_value(r, value, "hash", value->data.mapping.pairs.top);
   if (status == TM_OK && hash != NULL) status = keep_text(r, hash, "hash", &r->request->base_hash);
   if (status != TM_OK) return status;
-  return path == NULL ? refuse(r, value, row->name, "a path") : keep_path(r, path, row->name, &r->request->base);
+  return path == NULL ? refuse(r, value, row->name, "a path") : keep_input(r, path, row->name, &r->request->base);
 }
 
 static const key_row tensor_keys[] = {
@@ -386,6 +431,8 @@ static tm_status take_tensor(recipe *r, const yaml_node_t *entry) {
   const yaml_node_t *match = find_value(r, entry, "match", entry->data.mapping.pairs.top);
   tm_status          status = check_keys(r, tensor_keys, entry);
   if (status == TM_OK && match == NULL) return refuse(r, entry, "tensors", "a \"match\" in every entry, a pattern over names");
+  if (status == TM_OK && entry->data.mapping.pairs.top - entry->data.mapping.pairs.start < 2)
+    return refuse(r, match, "tensors", "something that is set beside each \"match\", such as a weight");
   if (status == TM_OK) status = keep_text(r, match, "match", &where.pattern);
   return status == TM_OK ? take_map(r, tensor_keys, &where, entry) : status;
 }

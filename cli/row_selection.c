@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "row_selection.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "complain.h"
 #include "nearest_name.h"
+#include "printable_text.h"
 #include "row_order.h"
 
 static uint32_t find_column(const tm_column *columns, uint32_t count, const char *name, size_t length) {
@@ -167,7 +169,9 @@ void tm_row_selection_print(const tm_row_selection *selection, const tm_rows *ro
   /* Columns that were asked for by name are never left out. */
   for (uint32_t i = 0; selection->columns != NULL && i < count; i++) views[i].drop_rank = 0;
   const uint32_t dropped = tm_rows_print_table(rows, views, count, &look, stream);
+  char           text[128];
   if (dropped == 0) return;
-  tm_output_format(stream, "(%u column%s had no room; %s all)\n", dropped, dropped == 1 ? "" : "s",
-                   selection->has_no_flags ? "--json shows" : "--wide, --columns, --csv and --json show");
+  snprintf(text, sizeof text, "(%u column%s had no room; %s all)", dropped, dropped == 1 ? "" : "s",
+           selection->has_no_flags ? "--json shows" : "--wide, --columns, --csv and --json show");
+  tm_printable_wrap(stream, text, 0, look.width);
 }

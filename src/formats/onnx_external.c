@@ -45,6 +45,7 @@ static tm_status open_one(const external_files *files, const tm_onnx_external *e
     return tm_fail(files->error, TM_ERROR_NOT_FOUND, "%s: the data of tensor \"%s\" are in \"%s\", which is missing beside the model",
                    files->parser->label, tm_show_name(external->tensor.name).text,
                    tm_show_name((tm_string){ external->location, strlen(external->location) }).text);
+  if (tm_path_is_folder(path)) return fail_place(files, external, "is a folder");
   if (!tm_path_is_beside(path, files->model))
     return fail_place(files, external, "leads out of the model's folder through a link; it is not opened");
   return tm_file_open(archive->memory, path, archive->options.map_files ? TM_FILE_MAP : 0, out_file, files->error);

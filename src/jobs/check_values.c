@@ -155,11 +155,15 @@ static tm_status report_nan(const examined *e, tm_error *error) {
 }
 
 static tm_status report_inf(const examined *e, tm_error *error) {
+  const uint64_t plus = e->values.pos_inf_count, minus = e->values.neg_inf_count, total = e->tensor->element_count;
   tm_check_row row;
   begin_row(e, "inf", &row);
-  (void)snprintf(row.message, sizeof row.message, "%" PRIu64 " +Inf and %" PRIu64 " -Inf of %" PRIu64 " element%s",
-                 e->values.pos_inf_count, e->values.neg_inf_count, e->tensor->element_count, plural(e->tensor->element_count));
-  return add_row(e, &row, e->values.pos_inf_count + e->values.neg_inf_count, e->values.first_inf, &e->inf, error);
+  if (plus != 0 && minus != 0)
+    (void)snprintf(row.message, sizeof row.message, "%" PRIu64 " +Inf and %" PRIu64 " -Inf of %" PRIu64 " elements", plus, minus, total);
+  else
+    (void)snprintf(row.message, sizeof row.message, "%" PRIu64 " %cInf of %" PRIu64 " element%s", plus + minus, plus != 0 ? '+' : '-',
+                   total, plural(total));
+  return add_row(e, &row, plus + minus, e->values.first_inf, &e->inf, error);
 }
 
 /* Both lists are in order; so is the result, in the first one's place. */

@@ -85,6 +85,14 @@ class Check(harness.CommandTest):
         self.assertIn(f"finding: {path}: odd: 2 NaN of 24 elements, the first at [2, 1]\n", out)
         self.assertEqual(self.run_command("check", path, "--quiet", code=1), ("", ""))
 
+    def test_words_have_no_holes(self):
+        """No zero counts, and a tensor without a name has something in its place."""
+        path = self.safetensors("holes.safetensors", {"": ("F32", (1,), floats([-math.inf])), "p": ("F32", (2,), floats([math.inf, 1]))})
+        out, _ = self.run_command("check", path, code=1)
+        self.assertRegex(out, r"holes.safetensors: '': 1 -Inf of 1 element[,\n ]")
+        self.assertRegex(out, r"holes.safetensors: p: 1 \+Inf of 2 elements")
+        self.assertNotIn("0 +Inf", out)
+
     def test_every_float_format(self):
         nan = {"F64": b"\0" * 6 + b"\xf8\x7f", "F32": b"\0\0\xc0\x7f", "F16": b"\x01\xfc", "BF16": b"\x81\x7f"}
         for dtype, bits in nan.items():

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -510,9 +511,9 @@ class Diff(harness.CommandTest):
             for arguments in ((), ("--all",), ("--by", "layer"), ("--by", "kind")):
                 out = self.run_command("diff", *paths, *arguments, code=1, COLUMNS=str(width))[0]
                 for line in out.splitlines():
-                    self.assertTrue(
-                        len(line) <= width or line.startswith(("A: ", "B: ", "(", "  ", "241 tensors")), (width, arguments, line)
-                    )
+                    is_one_word = line.startswith(("A: ", "B: ")) and " " not in line[3:]
+                    self.assertTrue(len(line) <= width or is_one_word or line.startswith(("  ", "241 tensors")), (width, arguments, line))
+                self.assertEqual(len(re.findall(r"(?m)^[AB]: ", out)), 2)
 
     def test_what_a_narrow_table_of_layers_keeps(self):
         paths = self.layered()

@@ -2,6 +2,7 @@
 """merge: whatever is left out is named with its owner, names and defaults are what they are said to be, records repeat a merge."""
 
 import json
+import os
 import math
 import random
 import shutil
@@ -125,6 +126,24 @@ class MergeTold(harness.CommandTest):
 
     def contents(self, folder):
         return {path.name: path.read_bytes() for path in (self.folder / folder).iterdir()}
+
+    def test_a_record_of_names_that_are_no_utf8_is_a_recipe(self):
+        for name, values in (("x", [1, 2]), ("y", [3, 5]), ("z", [8, 4])):
+            self.model(f"{name}.safetensors", x=values)
+        odd = [os.fsencode(self.folder) + b"/" + name for name in (b"\xff\xc3.safetensors", b"b\x80.safetensors")]
+        (self.folder / "x.safetensors").rename(os.fsdecode(odd[0]))
+        (self.folder / "y.safetensors").rename(os.fsdecode(odd[1]))
+        for words in (["--linear", os.fsdecode(os.path.basename(odd[0])), "z.safetensors"],
+                      ["--task", "--base", os.fsdecode(os.path.basename(odd[1])), "z.safetensors"]):
+            self.merge("-f", *words)
+            first = (self.folder / "out.safetensors").read_bytes()
+            self.run_command("merge", "-f", "--recipe", "out.safetensors", "-o", "again.safetensors")
+            self.assertEqual((self.folder / "again.safetensors").read_bytes(), first)
+        # a file of the written name is the one that is meant
+        (self.folder / "z.safetensors").rename(self.folder / "b\\x80.safetensors")
+        self.model("z.safetensors", x=[8, 4])
+        _, err = self.run_command("merge", "-f", "--recipe", "out.safetensors", "-o", "again.safetensors", code=1)
+        self.assertIn("is not what the recipe has the hash of", err)
 
     def test_a_number_that_is_a_name_tells_nothing(self):
         for name, value in (("1", 1), ("2", 3), ("sub/7", 5), ("3", 7)):
@@ -269,6 +288,14 @@ class MergeTold(harness.CommandTest):
             self.assertIn(f'unknown format "{name}"; did you mean "{meant}"?', err)
             _, err = self.run_command("explain", "add", "--dtype", name, "--shape", "4", code=2)
             self.assertIn(f'did you mean "{meant}"?', err)
+
+    def test_what_to_do_is_in_flags(self):
+        for name in "ab":
+            self.model(f"{name}.safetensors", x=[1, 2])
+        _, err = self.merge("--linear", "-w", "1,-1", "a.safetensors", "b.safetensors", code=2)
+        self.assertIn("keep them as they are (--no-normalize), or give others", err)
+        _, err = self.merge("--dare", "--base", "a.safetensors", "--seed", str(2 ** 64), "b.safetensors", code=2)
+        self.assertIn(f"--seed wants a whole number up to {2 ** 64 - 1}, not", err)
 
     def test_sizes_are_in_units(self):
         self.model("a.safetensors", x=[1] * 100000)

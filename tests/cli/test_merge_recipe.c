@@ -111,7 +111,7 @@ static void operands_take_the_place_of_models(void **state) {
   request.has_operands = true;
   assert_int_equal(tm_merge_request_add_model(&request, "", "p/x.npy", NULL, &error), TM_OK);
   assert_int_equal(tm_merge_request_add_model(&request, "", "p/y.npy", NULL, &error), TM_OK);
-  assert_int_equal(parse(&request, HEAD "weight: {a: 3, y: 4}\n", &error), TM_OK);
+  assert_int_equal(parse(&request, "models: [a.safetensors, {path: /x/b.gguf, name: other}]\nweight: {a: 3, y: 4}\n", &error), TM_OK);
   assert_string_equal(request.models[0].path, "p/x.npy");
   assert_string_equal(rule_text(&request.usual, 0, text), "1 - 0 3");
   assert_string_equal(rule_text(&request.usual, 1, text), "1 - 1 4");
@@ -152,6 +152,10 @@ static void mistakes_have_places(void **state) {
     { "models: [{weight: 1}]\n", ":1:10: model wants a path" },
     { "models: [a,a,a,a,a,a,a,a,a,a,a,a,a,a,a]\n", "models can be merged at once" },
     { "tensors: [{weight: 1}]\n", "a \"match\" in every entry" },
+    { "tensors: [{match: x}]\n", ":1:19: tensors wants something that is set beside each \"match\"" },
+    { HEAD "weight: [0.5, 0.5]\n", ":3:44: weight: the model has one here, and another one outside of \"models\"" },
+    { "models: [{path: a, density: 0.5}]\ndensity: {1: 0.25}\n", "density: the model has one here" },
+    { "seed: 18446744073709551616\n", "seed wants a whole number up to 18446744073709551615" },
     { "dtype: bf61\n", ":1:8: dtype: unknown format \"bf61\"; did you mean \"bf16\"?" },
     { "seed: -1\n", "seed wants a whole number" },
     { "normalize: maybe\n", "normalize wants true or false" },

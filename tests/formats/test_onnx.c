@@ -118,7 +118,7 @@ static void data_that_is_not_there(void **state) {
   expect_refused(write_external(&files, "a.onnx", "w.bin", "18446744073709551616", NULL), TM_ERROR_CORRUPT, "a number is expected");
   expect_refused(write_external(&files, "a.onnx", "w.bin", "-1", NULL), TM_ERROR_CORRUPT, "a number is expected");
   expect_refused(write_external(&files, "a.onnx", "w.bin", "", NULL), TM_ERROR_CORRUPT, "a number is expected");
-  expect_refused(write_external(&files, "a.onnx", ".", NULL, NULL), TM_ERROR_CORRUPT, "leads out of");
+  expect_refused(write_external(&files, "a.onnx", ".", NULL, NULL), TM_ERROR_CORRUPT, "in \".\", which is a folder");
   static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 16\n";
   assert_non_null(scratch_write(&files, "w.bin", pointer, sizeof pointer - 1));
   expect_refused(write_external(&files, "a.onnx", "w.bin", "0", "16"), TM_ERROR_CORRUPT, "w.bin: is not a model file, but a Git LFS pointer");
