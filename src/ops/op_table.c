@@ -42,10 +42,15 @@ const tm_op_row *tm_op_at(uint32_t index) {
   return NULL;
 }
 
+/* The rows of a family ascend. */
 const tm_op_row *tm_op_find(uint32_t op) {
-  for (size_t i = 0; i < FAMILY_COUNT; i++)
-    for (uint32_t j = 0; j < *families[i].count; j++)
-      if (families[i].rows[j].op == op) return &families[i].rows[j];
+  for (size_t i = 0; i < FAMILY_COUNT; i++) {
+    const tm_op_row *rows = families[i].rows;
+    const uint32_t count = *families[i].count;
+    if (op < rows[0].op || op > rows[count - 1].op) continue;
+    for (uint32_t j = 0; j < count; j++)
+      if (rows[j].op == op) return &rows[j];
+  }
   return NULL;
 }
 

@@ -140,20 +140,22 @@ static tm_placement *find(const tm_placement_table *table, const tm_request *req
 }
 
 /* Under the lock: moves what nobody uses to the list, if it is out of date or if everything is to go. */
-static void sweep(tm_placement_table *table, uint64_t generation, bool everything, tm_placement **list) {
-  for (uint32_t i = 0; i < table->slot_count; i++) {
-    for (tm_placement **link = &table->slots[i]; *link != NULL;) {
-      tm_placement *placement = *link;
-      if (placement->references != 0 || (!everything && placement->generation == generation)) {
-        link = &placement->next;
-        continue;
-      }
-      *link = placement->next;
-      table->count--;
-      placement->next = *list;
-      *list = placement;
+static void sweep_slot(tm_placement_table *table, tm_placement **slot, uint64_t generation, bool everything, tm_placement **list) {
+  for (tm_placement **link = slot; *link != NULL;) {
+    tm_placement *placement = *link;
+    if (placement->references != 0 || (!everything && placement->generation == generation)) {
+      link = &placement->next;
+      continue;
     }
+    *link = placement->next;
+    table->count--;
+    placement->next = *list;
+    *list = placement;
   }
+}
+
+static void sweep(tm_placement_table *table, uint64_t generation, bool everything, tm_placement **list) {
+  for (uint32_t i = 0; i < table->slot_count; i++) sweep_slot(table, &table->slots[i], generation, everything, list);
 }
 
 static tm_placement *find_or_add(tm_placement_table *table, tm_placement *fresh, const tm_request *request, uint64_t hash,
@@ -169,6 +171,7 @@ static tm_placement *find_or_add(tm_placement_table *table, tm_placement *fresh,
       if (table->count >= MOST_PLACEMENTS) sweep(table, generation, true, &swept);
     }
     tm_placement **slot = &table->slots[hash & (table->slot_count - 1)];
+    sweep_slot(table, slot, generation, false, &swept);         /* else one request leaves a placement at each change of a device */
     fresh->next = *slot;
     *slot = fresh;
     table->count++;

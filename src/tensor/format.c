@@ -15,6 +15,7 @@
 #define BLOCK(id, name, gguf, elements, bytes, arithmetic) \
   { TM_FORMAT_##id, TM_KIND_BLOCK, name, NULL, gguf, elements, bytes, arithmetic }
 
+/* By number, in ascending order: tm_format_find relies on it. */
 static const tm_format_info formats[] = {
   PLAIN(F64, FLOAT, "f64", "F64", 28, 8),
   PLAIN(F32, FLOAT, "f32", "F32", 0, 4),
@@ -68,11 +69,14 @@ static const tm_format_info formats[] = {
 };
 
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
+#define FIRST_BLOCK 22u         /* the row of the lowest number of a block format */
 
+/* No row stands behind where it would if no number were missing; from there it is a few rows back. */
 const tm_format_info *tm_format_find(uint32_t format) {
-  for (size_t i = 0; i < FORMAT_COUNT; i++)
-    if (formats[i].format == format) return &formats[i];
-  return NULL;
+  const uint32_t most = format < TM_FORMAT_Q4_0 ? format : FIRST_BLOCK + 1 + (format - TM_FORMAT_Q4_0);
+  size_t i = most < FORMAT_COUNT ? most : FORMAT_COUNT;
+  while (i > 0 && formats[i - 1].format > format) i--;
+  return i > 0 && formats[i - 1].format == format ? &formats[i - 1] : NULL;
 }
 
 const tm_format_info *tm_format_at(uint32_t index) { return index < FORMAT_COUNT ? &formats[index] : NULL; }

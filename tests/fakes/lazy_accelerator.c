@@ -272,10 +272,12 @@ static tm_status enqueue(tm_backend *backend, uint32_t number, const task *what,
     return TM_OK;
   }
   if (backend->control->depth != 0 && q->count - q->done >= backend->control->depth) return TM_BUSY;
-  task *tasks = realloc(q->tasks, (size_t)(q->count + 1) * sizeof *tasks);
-  if (tasks == NULL) return TM_ERROR_NO_MEMORY;
-  q->tasks = tasks;
-  tasks[q->count++] = now;
+  if ((q->count & (q->count + 1)) == 0) {       /* full: there is room for one less than a power of two */
+    task *tasks = realloc(q->tasks, (size_t)(2 * q->count + 1) * sizeof *tasks);
+    if (tasks == NULL) return TM_ERROR_NO_MEMORY;
+    q->tasks = tasks;
+  }
+  q->tasks[q->count++] = now;
   *out_ticket = (tm_ticket){ .queue = number, .value = q->count };
   return TM_OK;
 }

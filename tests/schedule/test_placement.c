@@ -256,6 +256,23 @@ static void a_stale_answer_is_asked_again(void **state) {
   fake_case_close(&one);
 }
 
+/* The same request takes no more memory, however often devices changed. */
+static void what_is_out_of_date_is_not_kept(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 100, 0, 0);
+  fake_case_open(&one, "a", NULL);
+  (void)fake_case_run(&one, NULL);
+  const uint32_t count = one.context->placements.count;
+  for (uint32_t change = 0; change < 20; change++) {
+    atomic_store(&one.controls[0].epoch, 2 + change);
+    one.controls[0].host->device_event(one.controls[0].host->context, 0, TM_EVENT_EPOCH_MOVED, 2 + change);
+    (void)fake_case_run(&one, NULL);
+    assert_int_equal(one.context->placements.count, count);
+  }
+  fake_case_close(&one);
+}
+
 static void many_requests_stay_bounded(void **state) {
   (void)state;
   fake_case one = { 0 };
@@ -499,6 +516,7 @@ int main(void) {
     cmocka_unit_test(a_repeated_request_asks_nobody),
     cmocka_unit_test(a_moved_epoch_is_asked_again),
     cmocka_unit_test(a_stale_answer_is_asked_again),
+    cmocka_unit_test(what_is_out_of_date_is_not_kept),
     cmocka_unit_test(many_requests_stay_bounded),
     cmocka_unit_test(an_optimist_loses_its_place),
     cmocka_unit_test(a_pessimist_is_found_out),

@@ -5,11 +5,12 @@
 
 #include "fakes/picky_case.h"
 #include "formats/scratch.h"
+#include "sanitized.h"
 
 #define SOURCES 3u              /* the last one is the base */
 
 static const struct { const char *name, *type; uint64_t elements; uint32_t bytes; } tensors[] = {
-  { "empty", "F32", 0, 4 }, { "one", "F32", 1, 4 }, { "large", "F32", 700000, 4 }, { "short", "BF16", 40000, 2 },
+  { "empty", "F32", 0, 4 }, { "one", "F32", 1, 4 }, { "large", "F32", 700000 / TM_WHOLE_OR_THREADED(1, 4), 4 }, { "short", "BF16", 40000, 2 },
   { "half", "F16", 100001, 2 }, { "bytes", "U8", 1000, 1 }, { "wide", "F64", 50000, 8 }, { "odd", "F32", 32769, 4 },
 };
 #define TENSORS (sizeof tensors / sizeof tensors[0])

@@ -8,7 +8,7 @@
 #include "zoo.h"
 
 #define DEVICES 200u
-#define AT_ONCE 64u             /* events; then others get to run */
+#define AT_ONCE 64u             /* events; then others get to run, and what they ask each of so many devices is worth something for a moment */
 
 /* In front of what zoo.h knows, so that its functions take it. */
 typedef struct eager_backend {
@@ -20,7 +20,7 @@ typedef struct eager_backend {
 static void *tell(void *argument) {
   eager_backend *eager = argument;
   const tm_host *host = eager->zoo.host;
-  const struct timespec moment = { 0, 20000 };
+  const struct timespec moment = { 0, 1000000 };
   for (uint32_t i = 0; atomic_load(&eager->stopping) == 0; i++) {
     host->device_event(host->context, i % DEVICES, TM_EVENT_EPOCH_MOVED, 1);
     if (i % AT_ONCE == AT_ONCE - 1) (void)nanosleep(&moment, NULL);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ten thousand explanations and runs beside devices whose answers are random: never a crash, and never a wrong result. */
+/* Ten thousand explanations and runs (fewer under a sanitizer) beside devices whose answers are random: never a crash, and never a wrong result. */
 #define _GNU_SOURCE
 #include <stdbool.h>
 
 #include "base/text.h"
 
+#include "sanitized.h"
 #include "unit/plugin/plugin_case.h"
 
-#define ROUNDS 50u
+#define ROUNDS TM_WHOLE_OR_PART(50u, 15u)
 #define CALLS 200u              /* a round: a fresh context with another seed */
 #define LARGEST_EXTENT 40u
 /* Without these bits no f32, f16 or bf16 is a NaN; which payload a sum of two keeps is nobody's promise. */

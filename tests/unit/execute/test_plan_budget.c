@@ -2,6 +2,7 @@
 /* What a plan takes in any one memory stays within its limit, copies of constants included, which stay there for all runs. */
 #include <inttypes.h>
 
+#include "sanitized.h"
 #include "unit/execute/lazy_case.h"
 
 #define WEIGHTS 8u
@@ -272,7 +273,7 @@ static void what_is_written_in_place_counts_once(void **state) {
 /* Ever less room, until there is no plan. */
 static void any_graph_keeps_to_its_limit(void **state) {
   (void)state;
-  const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : 3;        /* more with TM_NIGHTLY=1 */
+  const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : TM_WHOLE_OR_PART(3, 1);        /* more with TM_NIGHTLY=1 */
   uint32_t plans = 0, over = 0;
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     for (uint64_t matrices = 14; matrices != 0; matrices--) {
@@ -370,7 +371,7 @@ static void a_workspace_in_the_way_is_done_without(void **state) {
 static void any_limit_is_kept_and_explained(void **state) {
   (void)state;
   const bool is_long = getenv("TM_NIGHTLY") != NULL;     /* more with TM_NIGHTLY=1 */
-  for (uint64_t seed = 22; seed < (is_long ? 122 : 42); seed += is_long ? 1 : 4) {
+  for (uint64_t seed = 22; seed < (is_long ? 122 : 42); seed += is_long ? 1 : TM_WHOLE_OR_PART(4, 16)) {
     plan_case one;
     memset(&machine, 0, sizeof machine);
     for (uint32_t i = 0; i < LAZY_COUNT; i++)
@@ -409,7 +410,7 @@ static void what_lies_unequally_is_found(void **state) {
 
 static void more_room_never_refuses(void **state) {
   (void)state;
-  const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : 3;        /* more with TM_NIGHTLY=1 */
+  const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : TM_WHOLE_OR_PART(3, 1);        /* more with TM_NIGHTLY=1 */
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     plan_case one;
     open_roomy_machine(seed % 2 == 0 ? TM_OP_ADD : TM_OP_MUL, MATRIX_BYTES / 2 * (seed % 4 + 1), seed);

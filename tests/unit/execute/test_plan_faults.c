@@ -3,6 +3,7 @@
  * Failures of each kind at each call of a plan over three devices, two of them with memory of their own: the result is that of
  * the reference, or a state that lay in the memory of a lost device is named.  Nothing is left behind (see lazy_case_close).
  */
+#include "sanitized.h"
 #include "unit/execute/lazy_case.h"
 
 typedef struct fault {
@@ -102,7 +103,7 @@ static void try_calls(lazy_function function, tm_status status, uint64_t times) 
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     for (uint32_t device = 0; device < LAZY_COUNT; device += 2) {
       bool has_happened = true;
-      for (uint64_t call = 1; has_happened && call <= 25; call += 1 + call / 6) {
+      for (uint64_t call = 1; has_happened && call <= 25; call += 1 + call / TM_WHOLE_OR_PART(6, 2)) {
         const fault what = { function, status, call, call + times - 1 };
         lost += try_fault(7000 + seed, 14, device, &what, &has_happened);
         failures += has_happened;

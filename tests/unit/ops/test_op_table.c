@@ -18,7 +18,14 @@ static void finds_rows(void **state) {
     assert_true((row->combine_words != NULL) == (row->combine == TM_COMBINE_WORDS));
   }
   assert_int_equal(count, 46);
+  for (uint32_t op = 0; op < 1000; op++) {
+    const tm_op_row *row = tm_op_find(op);
+    if (row != NULL) assert_int_equal(row->op, op);
+    count -= row != NULL;
+  }
+  assert_int_equal(count, 0);
   assert_null(tm_op_find(TM_OP_NONE));
+  assert_null(tm_op_find(UINT32_MAX));
   assert_null(tm_op_find(TM_OP_FOREIGN));
   assert_null(tm_op_by_name("ad", 2));
   assert_null(tm_op_by_name("addx", 4));

@@ -236,8 +236,24 @@ static void every_arithmetic_format_has_a_codec(void **state) {
   assert_null(tm_codec_find(TM_FORMAT_PRIVATE));
 }
 
+/* Each by its own number, and nothing by any other. */
+static void formats_are_found_by_number(void **state) {
+  (void)state;
+  uint32_t found = 0, count = 0;
+  for (; tm_format_at(count) != NULL; count++) assert_ptr_equal(tm_format_find(tm_format_at(count)->format), tm_format_at(count));
+  for (uint32_t format = 0; format < 2 * TM_FORMAT_GGUF; format++) {
+    const tm_format_info *info = tm_format_find(format);
+    if (info != NULL) assert_int_equal(info->format, format);
+    found += info != NULL;
+  }
+  assert_int_equal(found, count);
+  assert_null(tm_format_find(TM_FORMAT_PRIVATE));
+  assert_null(tm_format_find(UINT32_MAX));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(formats_are_found_by_number),
     cmocka_unit_test(every_code_decodes_and_comes_back),
     cmocka_unit_test(encoding_rounds_once_to_nearest_even),
     cmocka_unit_test(beyond_the_range),
