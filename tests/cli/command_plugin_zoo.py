@@ -53,6 +53,19 @@ MISBEHAVING = {
         f"hasty/{slip}": (1, r"FAILED order: (asking about|waiting for) \d tickets gave TM_OK while number [2-9] of them was", ("--only", "order"))
         for slip in ("first_only", "first_only_near")
     },
+    **{
+        f"hasty/{slip}": (1, rf"FAILED timed-waits: {reason}", ("--only", "timed-waits"))
+        for slip, reason in (
+            ("takes_time_for_done", r"a wait for 20 ms gave TM_OK while the work was pending"),
+            ("takes_time_for_done_near", r"a wait for 20 ms gave TM_OK while the work was pending"),
+            ("takes_long_for_done", r"a wait for 20 ms gave TM_OK while the work was pending"),
+            ("hangs_in_long_waits", r".*the last call was wait"),
+            ("fails_late", r"a wait for 20 ms gave -\d+ "),
+            ("gives_up_early", r"a wait for 20 ms gave TM_PENDING long before that"),
+            ("waits_to_the_end", r"a wait for 20 ms came back only once the work was over, which took \d+ ms, 6 times of 6"),
+            ("polls_to_the_end", r"a poll came back only once the work was over, which took \d+ ms, 6 times of 6"),
+        )
+    },
     "hasty/blocks": (1, r"FAILED full-queue: launch number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
     "hasty/blocks_uploads": (1, r"FAILED full-queue: upload number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
     "hasty/blocks_downloads": (1, r"FAILED full-queue: download number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
