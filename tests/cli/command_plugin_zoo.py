@@ -184,6 +184,14 @@ MISBEHAVING = {
             ("has_a_short_ring", r"FAILED many-launches: launch \d+ of one kernel, with others under way, is wrong: element 0", ("--only", "many-launches")),
         )
     },
+    **{
+        f"packer/{slip}{form}": (1, rf"FAILED {manner}: {reason}", ("--only", manner))
+        for form in ("", "_packed")
+        for slip, manner, reason in (
+            ("keeps_weights", "many-launches", r"launch \d+ of one kernel is wrong: "),
+            ("shares_scratch", "threads", r"queue \d, while other threads launch: "),
+        )
+    },
     "narrow/of_16_bits": (1, r"FAILED gather f32,i64,f32 .*element \d+ has bits", ("--only", "gather", "--formats", "f32,i64,f32")),
     "narrow/of_32_bits": (1, r"FAILED gather f32,i64,f32 .*element \d+ has bits", ("--only", "gather", "--formats", "f32,i64,f32")),
     "sly/minds_company": (1, r"FAILED threads: queue \d, while other threads launch: element 0", ("--only", "threads")),
@@ -235,7 +243,7 @@ LEAKY = {
     "hasty/leaks_buffers": (1, r"FAILED growth: keeps \d+ bytes more of the process's memory with each of its buffers\n", ("--only", "growth")),
     "hasty/runs_out": (1, r"FAILED growth: fails with status -\d+ after 20 buffers that went well\n", ("--only", "growth")),
 }
-HONEST = ("honest", "strait/none", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "parallel/none", "narrow/of_64_bits", "careless/trusts", "stale/recovers", "stale/withdraws")
+HONEST = ("honest", "strait/none", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "parallel/none", "packer/none", "packer/none_packed", "narrow/of_64_bits", "careless/trusts", "stale/recovers", "stale/withdraws")
 
 
 class Zoo(zoo.ZooTest):
