@@ -32,6 +32,8 @@
 #define GIVES_UP_EARLY 15
 #define WAITS_TO_THE_END 16             /* however short its time is */
 #define POLLS_TO_THE_END 17
+#define READS_BEHIND_UPLOADS 18
+#define HAS_NO_EMPTY_BUFFERS 19         /* their handle is NULL */
 
 #ifndef ZOO_NEAR
 #define ZOO_NEAR 0
@@ -190,6 +192,10 @@ static tm_status hasty_create(tm_device *device, uint32_t space, uint64_t bytes,
   (void)device, (void)space;
   if (bytes > LARGEST_BYTES) return TM_ERROR_NO_MEMORY;
   if (ZOO_SLIP == RUNS_OUT && bytes >= LARGE_BYTES && device->large_count++ >= MOST_LARGE) return TM_ERROR_NO_MEMORY;
+  if (ZOO_SLIP == HAS_NO_EMPTY_BUFFERS && bytes == 0) {
+    *out_buffer = NULL;
+    return TM_OK;
+  }
   tm_buffer *buffer = malloc(sizeof *buffer);
   char *content = aligned_alloc(64, (bytes + 64) / 64 * 64);
   if (buffer == NULL || content == NULL) {
@@ -204,6 +210,7 @@ static tm_status hasty_create(tm_device *device, uint32_t space, uint64_t bytes,
 
 static void hasty_destroy(tm_device *device, uint32_t space, tm_buffer *buffer, uint64_t bytes, uint32_t imported) {
   (void)device, (void)space, (void)bytes, (void)imported;
+  if (buffer == NULL) return;
   if (ZOO_SLIP != LEAKS_BUFFERS) free(buffer->content);
   free(buffer);
 }
@@ -233,6 +240,7 @@ static tm_status hasty_upload(tm_device *device, const tm_transfer *transfer, tm
   if (is_strange(transfer, sizeof *transfer, transfer->struct_size)) return TM_UNSUPPORTED;
   const work item = { .to = transfer->destination->content + transfer->destination_offset, .from = transfer->host,
                       .bytes = transfer->bytes };
+  if (ZOO_SLIP == READS_BEHIND_UPLOADS) (void)((const volatile char *)transfer->host)[transfer->bytes + 7];
   return enqueue(device, &item, ZOO_SLIP == BLOCKS_UPLOADS, transfer->waits, transfer->wait_count, out_ticket);
 }
 
