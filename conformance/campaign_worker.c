@@ -388,6 +388,14 @@ static void run_item(const worker *w, subject *s, uint32_t item, report *r) {
 
 /* ---- the process ---- */
 
+/* A host lists it in one process and uses it in others. */
+static void compare_description(journal *j, const subject *s) {
+  const uint64_t hash = subject_description_hash(&s->info) | 1;
+  if (j->description == 0) j->description = hash;
+  else if (j->description != hash)
+    last_call_misuse(&j->calls, "device_info: describes the same device differently in another process");
+}
+
 static bool open_device(const worker *w, subject *s) {
   subject_options options = w->campaign->subject;
   journal *j = w->journal;
@@ -397,6 +405,7 @@ static bool open_device(const worker *w, subject *s) {
   atomic_store(&j->open_status, subject_open(s, &options));
   j->open_ns = tm_now_ns() - begin_ns;
   snprintf(j->text, sizeof j->text, "%s", s->text);
+  if (atomic_load(&j->open_status) == TM_OK) compare_description(j, s);
   atomic_store(&j->is_open, atomic_load(&j->open_status) == TM_OK);
   return atomic_load(&j->is_open) != 0;
 }

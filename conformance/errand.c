@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/errand.h"
 
+#include "conformance/changes.h"
 #include "conformance/closeness.h"
 
 #define ELEMENTS 4096u
@@ -12,6 +13,11 @@
 #define EPOCHS 4u
 #define LARGE_TRIES 400u        /* most draws are small */
 #define BUSY_TRIES 200000u
+#define FORM_TRIES 24u          /* of a combination: questions */
+#define FORM_DRAWS 96u
+#define FAR_SEEDS UINT64_C(0x9e3779b97f4a7c15)         /* neighbours make much the same at first */
+#define CHANGE_ROUNDS 3u
+#define PACKED_ALIGNMENT 64u
 
 static uint64_t bytes_of(const question *q, const combination *which) {
   uint64_t bytes = 0;
@@ -72,6 +78,63 @@ bool errand_find(subject *s, uint32_t which, uint64_t seed, question *out_questi
   return find(s, which, ELEMENTS, seed, out_question, out_answer);
 }
 
+/* ---- claims on weights ---- */
+
+/* What a host would ask next, and next. */
+static void follow_changes(subject *s, question *q, tm_answer *answer) {
+  changes made;
+  for (uint32_t i = 0; i < CHANGE_ROUNDS && answer->level == TM_LEVEL_REFUSED; i++) {
+    if (answer->change_count == 0 || answer->change_count > TM_MAX_CHANGES) return;
+    if (changes_make(q, answer, &made) != CHANGES_MADE) return;
+    question_copy(&made.changed, q);
+    *answer = subject_ask_question(s, q);
+  }
+}
+
+/* Of a product the work is larger than what it is done on. */
+static bool is_fit_for_weights(const question *q, const combination *which, uint64_t elements) {
+  if (elements <= ELEMENTS) return is_handy(q, which);
+  const uint64_t bytes = bytes_of(q, which);
+  return bytes >= elements / 16 && bytes <= elements * LARGE_BYTES_EACH &&
+         q->c.operands[which->inputs].element_count >= HANDY_ELEMENTS;
+}
+
+static bool has_form(subject *s, const combination *which, weights_form form, uint64_t elements, uint64_t seed, question *q,
+                     tm_answer *answer) {
+  const bool is_large = elements > ELEMENTS;
+  *answer = (tm_answer){ .level = TM_LEVEL_REFUSED };
+  for (uint32_t i = 0, asked = 0; i < (is_large ? LARGE_TRIES : FORM_DRAWS) && asked < FORM_TRIES; i++) {
+    if (!question_make_plain(q, which, elements, seed + i * FAR_SEEDS) || !is_fit_for_weights(q, which, elements)) continue;
+    asked++;
+    *answer = subject_ask_question(s, q);
+    if (answer->level != TM_LEVEL_REFUSED || (answer->reasons & TM_REASON_OPERATION) != 0) return false;
+    question_make_constant(q, 0);
+    if (!question_settle(q)) continue;
+    *answer = subject_ask_question(s, q);
+    if (form == WEIGHTS_PACKED) follow_changes(s, q, answer);
+    if (answer->level != TM_LEVEL_REFUSED && question_is_packed(q) == (form == WEIGHTS_PACKED)) return true;
+  }
+  return false;
+}
+
+/* Small ones tell which combination it is. */
+static bool find_weights(subject *s, weights_form form, uint64_t elements, uint64_t seed, question *q, tm_answer *answer) {
+  const combination_list *list = s->combinations;
+  const tm_op_row *unknown = NULL;
+  for (uint32_t i = 0; list != NULL && i < list->count; i++) {
+    const combination *one = &list->items[i];
+    if (one->inputs < 2 || one->row == unknown) continue;
+    if (has_form(s, one, form, ELEMENTS, seed, q, answer)) {
+      if (elements <= ELEMENTS || has_form(s, one, form, elements, seed, q, answer)) return true;
+    } else if ((answer->reasons & TM_REASON_OPERATION) != 0) {
+      unknown = one->row;
+    }
+  }
+  return false;
+}
+
+/* ---- memory ---- */
+
 static bool make_expected(errand *e, uint64_t seed, trial *t) {
   const uint32_t inputs = e->q.c.operation.input_count;
   const tm_op_row *row = tm_op_find(e->q.c.operation.op);
@@ -90,10 +153,39 @@ static bool make_buffer(errand *e, image *one, trial *t) {
   return status == TM_OK || trial_fail(t, "a buffer of %llu bytes: status %d", (unsigned long long)one->size, status);
 }
 
-static bool make_workspace(errand *e, trial *t) {
-  if (e->answer.workspace_bytes == 0) return true;
-  if (!image_make(&e->workspace, e->s, 0, e->answer.workspace_bytes, 64, true)) return trial_fail(t, "no memory");
-  return make_buffer(e, &e->workspace, t);
+static bool make_scratch(errand *e, uint64_t bytes, image *out_one, trial *t) {
+  if (bytes == 0) return true;
+  if (!image_make(out_one, e->s, 0, bytes, PACKED_ALIGNMENT, true)) return trial_fail(t, "no memory");
+  return make_buffer(e, out_one, t);
+}
+
+static bool make_workspace(errand *e, trial *t) { return make_scratch(e, e->answer.workspace_bytes, &e->workspace, t); }
+
+static void release_image(errand *e, image *one) {
+  subject_buffer_free(e->s, one->buffer, one->size);
+  image_drop(one);
+}
+
+static bool pack_input(errand *e, uint32_t input, trial *t) {
+  subject *s = e->s;
+  asked_operation packing;
+  tm_kernel *kernel = NULL;
+  image workspace = { .bytes = NULL }, *to = &e->packed[input];
+  question_packing(&e->q, input, &packing);
+  const tm_answer answer = subject_ask(s, &packing.operation);
+  if (answer.level == TM_LEVEL_REFUSED) return trial_fail(t, "proposes a private format and refuses to convert to it");
+  if (!make_scratch(e, e->q.packed[input].bytes, to, t)) return false;
+  tm_status status = SUBJECT_CALL(s, prepare)(s->device, &packing.operation, &answer, &kernel);
+  if (status != TM_OK) return trial_fail(t, "prepare of the conversion to its private format gave %d (%s)", status, s->text);
+  if (make_scratch(e, answer.workspace_bytes, &workspace, t)) {
+    const tm_binding bindings[] = { image_binding(&e->operands[input]), image_binding(to),
+                                    { workspace.buffer, workspace.first, answer.workspace_bytes } };
+    status = subject_launch(s, 0, kernel, bindings, answer.workspace_bytes != 0 ? 3 : 2);
+    if (status != TM_OK) trial_fail(t, "the conversion to its private format gave %d (%s)", status, s->text);
+  }
+  SUBJECT_CALL(s, release)(s->device, kernel);
+  release_image(e, &workspace);
+  return !t->failed;
 }
 
 static bool make_memory(errand *e, uint64_t seed, trial *t) {
@@ -104,13 +196,9 @@ static bool make_memory(errand *e, uint64_t seed, trial *t) {
   for (uint32_t i = 0; i <= inputs; i++) {
     if (!make_buffer(e, &e->operands[i], t)) return false;
     if (i < inputs && e->s->host_makes_buffers) image_protect(&e->operands[i]);
+    if (i < inputs && e->q.packed[i].format != TM_FORMAT_NONE && !pack_input(e, i, t)) return false;
   }
   return make_workspace(e, t);
-}
-
-static void release_image(errand *e, image *one) {
-  subject_buffer_free(e->s, one->buffer, one->size);
-  image_drop(one);
 }
 
 void errand_free(errand *e) {
@@ -118,6 +206,7 @@ void errand_free(errand *e) {
   if (e->kernel != NULL && !e->shares_kernel) SUBJECT_CALL(e->s, release)(e->s->device, e->kernel);
   e->kernel = NULL;
   for (uint32_t i = e->shares_inputs ? inputs : 0; i < CASE_MAX_OPERANDS; i++) release_image(e, &e->operands[i]);
+  for (uint32_t i = 0; i < CASE_MAX_OPERANDS && !e->shares_inputs; i++) release_image(e, &e->packed[i]);
   if (!e->shares_inputs) release_image(e, &e->expected);
   release_image(e, &e->workspace);
 }
@@ -141,46 +230,57 @@ bool errand_beside(errand *e, const errand *of, trial *t) {
   begin_again(e, of);
   e->shares_inputs = true;
   memcpy(e->operands, of->operands, inputs * sizeof e->operands[0]);
+  memcpy(e->packed, of->packed, sizeof e->packed);
   e->expected = of->expected;
   if (!image_for(&e->operands[inputs], e->s, &e->q.c.operands[inputs], true)) return trial_fail(t, "no memory");
   return make_buffer(e, &e->operands[inputs], t) && make_workspace(e, t);
 }
 
-/* Once; *out_is_stale if its epoch moved meanwhile. */
-static bool make_once(errand *e, subject *s, uint32_t which, uint64_t elements, uint64_t seed, trial *t, bool *out_is_stale) {
-  memset(e, 0, sizeof *e);
-  e->s = s;
-  question q;
-  if (!find(s, which, elements, seed, &q, &e->answer)) return false;
-  question_copy(&q, &e->q);
+/* Memory and a kernel for what was found; *out_is_stale if its epoch moved meanwhile. */
+static bool equip(errand *e, uint64_t seed, trial *t, bool *out_is_stale) {
+  subject *s = e->s;
+  asked_operation asked;
+  question_asked(&e->q, &asked);
   if (!make_memory(e, seed, t)) return false;
-  const tm_status status = SUBJECT_CALL(s, prepare)(s->device, &e->q.c.operation, &e->answer, &e->kernel);
+  const tm_status status = SUBJECT_CALL(s, prepare)(s->device, &asked.operation, &e->answer, &e->kernel);
   *out_is_stale = status == TM_STALE && subject_has_moved(s, &e->answer);
   return status == TM_OK || *out_is_stale || trial_fail(t, "prepare gave %d after query said yes (%s)", status, s->text);
 }
 
-static bool make(errand *e, subject *s, uint32_t which, uint64_t elements, uint64_t seed, trial *t) {
+/* `form`: of weights; NULL: the `which`-th plain one. */
+static bool make(errand *e, subject *s, uint32_t which, const weights_form *form, uint64_t elements, uint64_t seed, trial *t) {
   for (uint32_t i = 0; i < EPOCHS; i++) {
     bool is_stale = false;
-    const bool made = make_once(e, s, which, elements, seed, t, &is_stale);
+    question q;
+    memset(e, 0, sizeof *e);
+    e->s = s;
+    if (!(form == NULL ? find(s, which, elements, seed, &q, &e->answer) : find_weights(s, *form, elements, seed, &q, &e->answer)))
+      return false;
+    question_copy(&q, &e->q);
+    const bool made = equip(e, seed, t, &is_stale);
     if (!is_stale) return made;
     errand_free(e);
   }
   return trial_fail(t, "its epoch moved with each of %u prepares", EPOCHS);
 }
 
+bool errand_make_weights(errand *e, subject *s, weights_form form, uint64_t elements, uint64_t seed, trial *t) {
+  return make(e, s, 0, &form, elements, seed, t);
+}
+
 bool errand_make(errand *e, subject *s, uint32_t which, uint64_t seed, trial *t) {
-  return make(e, s, which, ELEMENTS, seed, t);
+  return make(e, s, which, NULL, ELEMENTS, seed, t);
 }
 
 bool errand_make_large(errand *e, subject *s, uint32_t which, uint64_t elements, uint64_t seed, trial *t) {
-  return make(e, s, which, elements, seed, t);
+  return make(e, s, which, NULL, elements, seed, t);
 }
 
 static tm_status launch(errand *e, uint32_t queue, const tm_ticket *waits, uint32_t wait_count, uint32_t tries, tm_ticket *out_ticket) {
   const uint32_t count = e->q.c.operation.input_count + 1;
   tm_binding bindings[CASE_MAX_OPERANDS + 1];
-  for (uint32_t i = 0; i < count; i++) bindings[i] = image_binding(&e->operands[i]);
+  for (uint32_t i = 0; i < count; i++)
+    bindings[i] = image_binding(e->q.packed[i].format != TM_FORMAT_NONE ? &e->packed[i] : &e->operands[i]);
   bindings[count] = (tm_binding){ e->workspace.buffer, e->workspace.first, e->answer.workspace_bytes };
   const tm_launch one = {
     .struct_size = sizeof one, .queue = queue, .kernel = e->kernel, .bindings = bindings,

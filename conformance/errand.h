@@ -11,6 +11,7 @@ typedef struct errand {
   question   q;
   tm_answer  answer;
   image      operands[CASE_MAX_OPERANDS];
+  image      packed[CASE_MAX_OPERANDS];         /* inputs in the device's own format */
   image      expected;
   image      workspace;
   tm_kernel *kernel;
@@ -24,6 +25,9 @@ bool errand_find(subject *s, uint32_t which, uint64_t seed, question *out_questi
 bool errand_make_large(errand *e, subject *s, uint32_t which, uint64_t elements, uint64_t seed, trial *t);
 /* That claim, prepared, with buffers.  False if there is none, or after a failure that `t` says. */
 bool errand_make(errand *e, subject *s, uint32_t which, uint64_t seed, trial *t);
+/* The first claim on weights, of those that are refused with other inputs: as they are, or in a format of the device's own. */
+typedef enum weights_form { WEIGHTS_AS_THEY_ARE, WEIGHTS_PACKED } weights_form;
+bool errand_make_weights(errand *e, subject *s, weights_form form, uint64_t elements, uint64_t seed, trial *t);
 /* The kernel of another errand once more: with other contents in memory of its own, or with the same inputs and a result of its
    own.  To be freed whatever they return. */
 bool errand_again(errand *e, const errand *of, uint64_t seed, trial *t);

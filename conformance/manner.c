@@ -18,6 +18,7 @@ const manner manners[] = {
     {"description", "describes its devices within the sizes it is given, the same each time", manner_check_description, false},
     {"longer-structs", "takes longer structs with a zero tail, and refuses others", manner_check_longer_structs, false},
     {"order", "completes queues in order, whatever is waited for first", manner_check_order, false},
+    {"timed-waits", "waits as long as it is told to, in the pieces in which a host waits", manner_check_timed_waits, false},
     {"many-launches", "computes the same with one kernel however often it is launched, and with many launches under way",
      manner_check_many_launches, false},
     {"transfers", "moves bytes to and from any place of a buffer, and no others", manner_check_transfers, false},

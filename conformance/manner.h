@@ -55,6 +55,7 @@ void manner_check_buffers(manner_run *run);
 void manner_check_transfers(manner_run *run);
 void manner_check_longer_structs(manner_run *run);
 void manner_check_order(manner_run *run);
+void manner_check_timed_waits(manner_run *run);
 void manner_check_many_launches(manner_run *run);
 void manner_check_full_queue(manner_run *run);
 void manner_check_abandoned_work(manner_run *run);

@@ -12,11 +12,13 @@
 #define MOST_QUEUES 4u                 /* that something long is put on */
 #define HOLD_SHARE 4u                   /* of a ballast */
 #define LARGE_ELEMENTS (UINT64_C(1) << 18)
+#define WEIGHTS_ELEMENTS 4096u
 #define LARGE_LAUNCHES 32u                /* so many that neighbours meet, also where others have the processor, too */
 
 /* Operations of different kinds, where there are so many. */
 static const uint32_t claims[] = { 0, 1, 5 };
 #define CLAIMS ((uint32_t)(sizeof claims / sizeof claims[0]))
+#define KERNELS (CLAIMS + WEIGHTS_PACKED + 1)
 
 static bool is_synchronous(const subject *s) { return (s->info.flags & TM_DEVICE_SYNCHRONOUS) != 0; }
 
@@ -86,15 +88,26 @@ static void launch_together(manner_run *run, errand *e, ballast *b, uint32_t cou
   free(all);
 }
 
-static void launch_one_claim(manner_run *run, subject *s, ballast *b, uint32_t which) {
+static void launch_one_kernel(manner_run *run, errand *e, ballast *b) {
+  launch_in_turn(run, e);
+  if (!is_synchronous(e->s) && !run->t.failed && run->in_part[0] == '\0') launch_together(run, e, b, LAUNCHES, false);
+}
+
+static bool launch_one_claim(manner_run *run, subject *s, ballast *b, uint32_t which) {
   errand e;
-  if (errand_make(&e, s, which, run->seed, &run->t)) {
-    launch_in_turn(run, &e);
-    if (!is_synchronous(s) && !run->t.failed && run->in_part[0] == '\0') launch_together(run, &e, b, LAUNCHES, false);
-  } else if (which == 0 && !run->t.failed) {
-    manner_skip(run, "it claims nothing");
-  }
+  const bool made = errand_make(&e, s, which, run->seed, &run->t);
+  if (made) launch_one_kernel(run, &e, b);
   errand_free(&e);
+  return made;
+}
+
+/* A kernel is used for all layers of a model. */
+static bool launch_weights(manner_run *run, subject *s, ballast *b, weights_form form) {
+  errand e;
+  const bool made = errand_make_weights(&e, s, form, WEIGHTS_ELEMENTS, run->seed, &run->t);
+  if (made) launch_one_kernel(run, &e, b);
+  errand_free(&e);
+  return made;
 }
 
 /* Queues work beside each other only where launches take longer than to come to them. */
@@ -107,7 +120,7 @@ static void launch_large(manner_run *run, subject *s, ballast *b, uint32_t which
 
 /* Whether something is left to be done, and time for it. */
 static bool goes_on(manner_run *run, uint32_t done, uint32_t all, const char *what) {
-  return !run->t.failed && run->skipped[0] == '\0' && run->in_part[0] == '\0' && !manner_ends_early(run, done, all, what);
+  return !run->t.failed && run->in_part[0] == '\0' && !manner_ends_early(run, done, all, what);
 }
 
 void manner_check_many_launches(manner_run *run) {
@@ -116,8 +129,13 @@ void manner_check_many_launches(manner_run *run) {
   if (!manner_open(run, &s, 0)) return;
   ballast_make(&b, &s, run->seed);
   const bool has_neighbours = !is_synchronous(&s) && s.info.queue_count > 1;
-  for (uint32_t i = 0; i < CLAIMS && goes_on(run, i, CLAIMS, "kernels"); i++) launch_one_claim(run, &s, &b, claims[i]);
-  for (uint32_t i = 0; i < CLAIMS && has_neighbours && goes_on(run, i + 1, CLAIMS + 1, "large kernels"); i++)
+  bool has_any = false;
+  for (uint32_t i = 0; i < CLAIMS && (i == 0 || has_any) && goes_on(run, i, KERNELS, "kernels"); i++)
+    has_any |= launch_one_claim(run, &s, &b, claims[i]);
+  for (uint32_t i = CLAIMS; i < KERNELS && goes_on(run, i, KERNELS, "kernels"); i++)
+    has_any |= launch_weights(run, &s, &b, (weights_form)(i - CLAIMS));
+  if (!has_any && !run->t.failed) manner_skip(run, "it claims nothing");
+  for (uint32_t i = 0; i < CLAIMS && has_neighbours && has_any && goes_on(run, i + 1, CLAIMS + 1, "large kernels"); i++)
     launch_large(run, &s, &b, claims[i]);
   ballast_free(&b);
   subject_close(&s);

@@ -130,11 +130,6 @@ static void check_own_texts(manner_run *run) {
   }
 }
 
-static uint64_t hash_bytes(uint64_t hash, const void *data, uint64_t bytes) {
-  for (uint64_t i = 0; i < bytes; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);
-  return hash;
-}
-
 static void check_space(manner_run *run, const tm_memory_space *space) {
   const uint32_t alignment = space->alignment;
   if ((alignment & (alignment - 1)) != 0) trial_fail(&run->t, "a memory is aligned to %u, which is no power of two", alignment);
@@ -146,29 +141,18 @@ static void check_space(manner_run *run, const tm_memory_space *space) {
     trial_fail(&run->t, "a memory whose buffers are host addresses does not have the identity of the host's memory");
 }
 
-/* By what it says, wherever that lies. */
-static uint64_t hash_description(const tm_device_info *info) {
-  const uint64_t numbers[] = { info->flags, info->cost_model_id, info->queue_count, info->memory_count };
-  uint64_t hash = 1;
-  hash = hash_bytes(hash, numbers, sizeof numbers);
-  hash = hash_bytes(hash, &info->uuid, sizeof info->uuid);
-  hash = hash_bytes(hash, &info->resource, sizeof info->resource);
-  if (tm_description_is_readable(info->name)) hash = hash_bytes(hash, info->name.data, info->name.length);
-  return tm_description_is_readable(info->driver_version) ? hash_bytes(hash, info->driver_version.data, info->driver_version.length) : hash;
-}
-
 /* The first one may be written over by the second. */
 static void check_again(manner_run *run, subject *s) {
   tm_device_info again = { .struct_size = sizeof again };
   tm_device_info first = { .struct_size = sizeof first };
   const bool has_first = SUBJECT_CALL(s, device_info)(s->backend, s->device_index, &first) == TM_OK;
-  const uint64_t hash = has_first ? hash_description(&first) : 0;
+  const uint64_t hash = has_first ? subject_description_hash(&first) : 0;
   if (SUBJECT_CALL(s, device_info)(s->backend, s->device_index, &again) != TM_OK) {
     trial_fail(&run->t, "device_info fails for a device that is open");
     return;
   }
   if (memcmp(&again.uuid, &s->info.uuid, sizeof again.uuid) != 0 || again.queue_count != s->info.queue_count ||
-      again.memory_count != s->info.memory_count || again.flags != s->info.flags || (has_first && hash_description(&again) != hash))
+      again.memory_count != s->info.memory_count || again.flags != s->info.flags || (has_first && subject_description_hash(&again) != hash))
     trial_fail(&run->t, "describes the same device differently the second time");
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Manners of buffers and transfers, on devices with memory of their own. */
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "conformance/manner.h"
 
-#define SMALL_SIZES 6u
+#define SMALL_SIZES 7u
 #define AREA_BYTES 65536u
+#define FENCE_BYTES 65536u
 #define PIECES 40u
 #define MOST_UNIT 4096u         /* offsets in larger granules would need larger areas */
 
@@ -24,7 +26,7 @@ static void try_size(manner_run *run, subject *s, uint64_t bytes, bool must_fail
 }
 
 void manner_check_buffers(manner_run *run) {
-  static const uint64_t small[SMALL_SIZES] = { 1, 3, 64, 4097, 65537, 1048576 };
+  static const uint64_t small[SMALL_SIZES] = { 0, 1, 3, 64, 4097, 65537, 1048576 };
   static const uint64_t absurd[] = { UINT64_C(1) << 62, UINT64_MAX, UINT64_MAX - 7 };
   subject s;
   if (!manner_open(run, &s, 0)) return;
@@ -87,14 +89,24 @@ static bool check_area(manner_run *run, subject *s, const area *a, uint64_t end)
   return true;
 }
 
+/* With no memory behind it, as behind a mapped file: whoever reads more than is to be uploaded crashes. */
+static unsigned char *make_fenced(void) {
+  unsigned char *room = mmap(NULL, AREA_BYTES + FENCE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) return NULL;
+  if (mprotect(room, AREA_BYTES, PROT_READ | PROT_WRITE) == 0) return room;
+  munmap(room, AREA_BYTES + FENCE_BYTES);
+  return NULL;
+}
+
 static void move_pieces(manner_run *run, subject *s, const area *a) {
   uint64_t state = run->seed;
-  unsigned char *piece = malloc(AREA_BYTES);
-  bool good = piece != NULL && move(run, s, a, true, 0, AREA_BYTES, a->expected) && check_area(run, s, a, AREA_BYTES);
+  unsigned char *room = make_fenced();
+  bool good = room != NULL && move(run, s, a, true, 0, AREA_BYTES, a->expected) && check_area(run, s, a, AREA_BYTES);
   for (uint32_t i = 0; good && i < PIECES && !manner_ends_early(run, i, PIECES, "pieces"); i++) {
     const uint64_t offset = random_below(&state, AREA_BYTES / a->unit) * a->unit;
     uint64_t bytes = i % 8 == 7 ? 0 : random_extent(&state, AREA_BYTES);
     if (bytes > AREA_BYTES - offset) bytes = AREA_BYTES - offset;
+    unsigned char *piece = room + AREA_BYTES - bytes;
     for (uint64_t k = 0; k < bytes; k++) piece[k] = a->expected[offset + k] = (unsigned char)random_u64(&state);
     good = move(run, s, a, true, offset, bytes, piece) && check_area(run, s, a, offset + bytes);
     if (!good) break;
@@ -104,7 +116,7 @@ static void move_pieces(manner_run *run, subject *s, const area *a) {
       good = trial_fail(&run->t, "download of %llu bytes at offset %llu brings others, or more", (unsigned long long)bytes,
                         (unsigned long long)offset);
   }
-  free(piece);
+  if (room != NULL) munmap(room, AREA_BYTES + FENCE_BYTES);
 }
 
 void manner_check_transfers(manner_run *run) {

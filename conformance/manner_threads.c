@@ -28,7 +28,9 @@ typedef struct caller {
 /* Not through subject_ask: what the backend says of a failure is kept in one place for all threads. */
 static void ask(caller *c) {
   tm_answer answer = { .struct_size = sizeof answer, .operand = TM_NO_OPERAND }, *pointer = &answer;
-  const tm_operation *operation = &c->e->q.c.operation;
+  asked_operation asked;
+  question_asked(&c->e->q, &asked);
+  const tm_operation *operation = &asked.operation;
   if (SUBJECT_CALL(c->s, query)(c->s->backend, c->s->device_index, &operation, 1, &pointer) != TM_OK)
     trial_fail(&c->t, "query fails in a second thread");
   else if (memcmp(&answer, &c->e->answer, sizeof answer) != 0 && !subject_has_moved(c->s, &c->e->answer))
@@ -37,7 +39,9 @@ static void ask(caller *c) {
 
 static void prepare(caller *c) {
   tm_kernel *kernel = NULL;
-  const tm_status status = SUBJECT_CALL(c->s, prepare)(c->s->device, &c->e->q.c.operation, &c->e->answer, &kernel);
+  asked_operation asked;
+  question_asked(&c->e->q, &asked);
+  const tm_status status = SUBJECT_CALL(c->s, prepare)(c->s->device, &asked.operation, &c->e->answer, &kernel);
   if (status == TM_OK) SUBJECT_CALL(c->s, release)(c->s->device, kernel);
   else if (status != TM_STALE || !subject_has_moved(c->s, &c->e->answer))
     trial_fail(&c->t, "prepare gave %d while other threads prepare", status);
@@ -102,6 +106,23 @@ static void call_large(manner_run *run, subject *s, uint32_t which) {
   errand_free(&large);
 }
 
+/* Likewise, each with weights of its own. */
+static bool call_weights(manner_run *run, subject *s, weights_form form) {
+  errand large, all[THREADS];
+  trial unused = { .failed = false };
+  const uint32_t queues = s->info.queue_count < THREADS ? s->info.queue_count : THREADS;
+  memset(all, 0, sizeof all);
+  bool good = errand_make_weights(&large, s, form, LARGE_ELEMENTS, run->seed, &unused);
+  for (uint32_t i = 0; i < queues; i++) {
+    all[i].s = s;
+    good = good && errand_again(&all[i], &large, run->seed + 1 + i, &unused);
+  }
+  if (good) call_all(run, s, all, queues, LARGE_ROUNDS);
+  for (uint32_t i = 0; i < queues; i++) errand_free(&all[i]);
+  errand_free(&large);
+  return good;
+}
+
 void manner_check_threads(manner_run *run) {
   subject s;
   errand errands[THREADS];
@@ -110,11 +131,14 @@ void manner_check_threads(manner_run *run) {
   memset(errands, 0, sizeof errands);
   for (; count < THREADS; count++)
     if (!errand_make(&errands[count], &s, 0, run->seed + count, &run->t)) break;
-  if (count == 0 && !run->t.failed) manner_skip(run, "it claims nothing");
   if (count == THREADS) call_all(run, &s, errands, count, ROUNDS);
   const bool is_alone = s.info.queue_count < 2 || (s.info.flags & TM_DEVICE_OPENING_THREAD) != 0;
   for (uint32_t i = 0; i < LARGE_CLAIMS && count == THREADS && !is_alone && !run->t.failed && run->in_part[0] == '\0'; i++)
     call_large(run, &s, i);
+  bool has_weights = false;
+  for (uint32_t i = 0; i <= WEIGHTS_PACKED && !is_alone && !run->t.failed && run->in_part[0] == '\0'; i++)
+    has_weights |= call_weights(run, &s, (weights_form)i);
+  if (count == 0 && !has_weights && !run->t.failed) manner_skip(run, "it claims nothing");
   for (uint32_t i = 0; i < THREADS; i++)
     if (errands[i].s != NULL) errand_free(&errands[i]);
   subject_close(&s);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "plugin/description.h"
 #include "plugin/table.h"
 
 #define SERIAL_LANES 3u
@@ -232,6 +233,23 @@ void subject_close(subject *s) {
   SUBJECT_CALL(s, close)(s->device);
   SUBJECT_CALL(s, shutdown)(s->backend);
   tm_pool_destroy(s->pool);
+}
+
+/* ---- descriptions ---- */
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, uint64_t bytes) {
+  for (uint64_t i = 0; i < bytes; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
+uint64_t subject_description_hash(const tm_device_info *info) {
+  const uint64_t numbers[] = { info->flags, info->cost_model_id, info->queue_count, info->memory_count };
+  uint64_t hash = 1;
+  hash = hash_bytes(hash, numbers, sizeof numbers);
+  hash = hash_bytes(hash, &info->uuid, sizeof info->uuid);
+  hash = hash_bytes(hash, &info->resource, sizeof info->resource);
+  if (tm_description_is_readable(info->name)) hash = hash_bytes(hash, info->name.data, info->name.length);
+  return tm_description_is_readable(info->driver_version) ? hash_bytes(hash, info->driver_version.data, info->driver_version.length) : hash;
 }
 
 /* ---- questions ---- */

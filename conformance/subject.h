@@ -74,6 +74,9 @@ typedef struct subject_options {
 tm_status subject_open(subject *s, const subject_options *options);
 void      subject_close(subject *s);
 
+/* Of a device, by what it says, wherever that lies. */
+uint64_t subject_description_hash(const tm_device_info *info);
+
 /* What the calls that follow are about. */
 void subject_work_on(subject *s, const question *q);
 /* ... and what is strange about the next one of them, after "with", until it is worked on something again. */

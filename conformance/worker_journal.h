@@ -60,6 +60,7 @@ typedef struct journal {
   _Atomic uint32_t ending;      /* journal_ending: what the worker says of itself; an exit code may be anybody's */
   last_call        calls;
   uint64_t         open_ns;             /* of the last opening */
+  uint64_t         description;         /* of the device, as the first worker that opened it was told: its hash; 0: none was */
   uint32_t         device_count;
   uint32_t         entry_count;
   char             text[JOURNAL_TEXT];  /* what the backend said when it could not be opened */

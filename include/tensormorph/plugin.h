@@ -478,11 +478,12 @@ typedef struct tm_accelerator_backend_plugin {
   /* [any] Waits until all tickets are complete; timeout TM_WAIT_POLL asks only.  Gives the first error among them: the
      code of the work that failed, TM_ERROR_PREDECESSOR for what came after it in its queue, TM_ERROR_CANCELLED for what
      a cancel kept from running, also when it is asked after that cancel.  A ticket that was never given out is
-     TM_ERROR_ARGUMENT, at once.  A failed queue stays failed until cancel.  May be repeated:
-     the host waits in short pieces, and gives up work that never
-     ends.  A ticket completes as lost only when host memory is no longer touched.  TM_PENDING only once the timeout has
-     passed, so never from TM_WAIT_FOREVER; that and any other positive status is a broken promise, after which the device
-     is not used again and buffers that its work may still touch are not destroyed.  Default: TM_OK (for synchronous
+     TM_ERROR_ARGUMENT, at once.  A failed queue stays failed until cancel.  May be repeated: the host waits in pieces of
+     20 ms until the work is over, so that a caller who wants to go is seen, and gives up work that never ends.  A timeout
+     that has passed is no error and no completion; wait may be somewhat late then, but does not go on to the end of work that
+     takes much longer.  A ticket completes as lost only when host memory is no longer touched.  TM_PENDING only once the
+     timeout has passed, so never from TM_WAIT_FOREVER; that and any other positive status is a broken promise, after which the
+     device is not used again and buffers that its work may still touch are not destroyed.  Default: TM_OK (for synchronous
      devices).   TM_OK, TM_PENDING, TM_ERROR_* */
   tm_status (*wait)(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns);
   /* [any] Work of the queue that has not started completes as cancelled, running work finishes; then the queue is usable

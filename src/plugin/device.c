@@ -11,14 +11,13 @@
 #include "plugin/device_call.h"
 #include "plugin/device_parked.h"
 #include "plugin/host_services.h"
+#include "plugin/wait_slice.h"
 #include "plugin/wake.h"
 
 #define QUERY_BATCH 32u
 #define NS_PER_MS UINT64_C(1000000)
 #define BUSY_PAUSE_NS UINT64_C(50000)
 #define LONGEST_PAUSE_NS UINT64_C(1000000)
-/* Waiting is done in pieces, so that a caller who wants to go is seen. */
-#define WAIT_SLICE_NS UINT64_C(20000000)
 /* What running work gets to end before it is left. */
 #define HURRY_NS UINT64_C(40000000)
 #define HOST_BUFFER_ALIGNMENT 64u
@@ -351,12 +350,12 @@ static tm_status leave_call(tm_device_use *use, const tm_device_call *call) {
 }
 
 /* PENDING is an answer only once its time has passed; clocks may differ a little. */
-static bool came_too_early(uint64_t begin_ns) { return tm_now_ns() - begin_ns < WAIT_SLICE_NS / 2; }
+static bool came_too_early(uint64_t begin_ns) { return tm_now_ns() - begin_ns < TM_WAIT_SLICE_NS / 2; }
 
 /* Until the work with this ticket has ended, however; TM_PENDING when the caller wants to go. */
 static tm_status await(tm_device_use *use, tm_device_call *call, bool may_leave, uint64_t deadline_ns) {
   call->kind = TM_CALL_WAIT;
-  call->timeout_ns = WAIT_SLICE_NS;
+  call->timeout_ns = TM_WAIT_SLICE_NS;
   for (;;) {
     const uint64_t begin = tm_now_ns();
     const tm_status outcome = tm_device_call_make(call);

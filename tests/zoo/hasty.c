@@ -24,6 +24,16 @@
 #define FIRST_ONLY 8
 #define LEAKS_BUFFERS 9
 #define RUNS_OUT 10
+/* Only once it is asked to wait longer than most do when they try: */
+#define TAKES_TIME_FOR_DONE 11          /* says TM_OK when the time has passed, */
+#define TAKES_LONG_FOR_DONE 12          /* or at once; */
+#define HANGS_IN_LONG_WAITS 13
+#define FAILS_LATE 14
+#define GIVES_UP_EARLY 15
+#define WAITS_TO_THE_END 16             /* however short its time is */
+#define POLLS_TO_THE_END 17
+#define READS_BEHIND_UPLOADS 18
+#define HAS_NO_EMPTY_BUFFERS 19         /* their handle is NULL */
 
 #ifndef ZOO_NEAR
 #define ZOO_NEAR 0
@@ -33,6 +43,8 @@
 #define LARGEST_BYTES (UINT64_C(64) << 20)
 #define LARGE_BYTES (UINT64_C(1) << 20)
 #define LARGE_NS 20000000l
+#define LONG_WAIT_NS UINT64_C(10000000)
+#define FOREVER_S 1000
 #define MOST_LARGE 20u                  /* of RUNS_OUT, destroyed or not */
 
 struct tm_buffer {
@@ -180,6 +192,10 @@ static tm_status hasty_create(tm_device *device, uint32_t space, uint64_t bytes,
   (void)device, (void)space;
   if (bytes > LARGEST_BYTES) return TM_ERROR_NO_MEMORY;
   if (ZOO_SLIP == RUNS_OUT && bytes >= LARGE_BYTES && device->large_count++ >= MOST_LARGE) return TM_ERROR_NO_MEMORY;
+  if (ZOO_SLIP == HAS_NO_EMPTY_BUFFERS && bytes == 0) {
+    *out_buffer = NULL;
+    return TM_OK;
+  }
   tm_buffer *buffer = malloc(sizeof *buffer);
   char *content = aligned_alloc(64, (bytes + 64) / 64 * 64);
   if (buffer == NULL || content == NULL) {
@@ -194,6 +210,7 @@ static tm_status hasty_create(tm_device *device, uint32_t space, uint64_t bytes,
 
 static void hasty_destroy(tm_device *device, uint32_t space, tm_buffer *buffer, uint64_t bytes, uint32_t imported) {
   (void)device, (void)space, (void)bytes, (void)imported;
+  if (buffer == NULL) return;
   if (ZOO_SLIP != LEAKS_BUFFERS) free(buffer->content);
   free(buffer);
 }
@@ -223,6 +240,7 @@ static tm_status hasty_upload(tm_device *device, const tm_transfer *transfer, tm
   if (is_strange(transfer, sizeof *transfer, transfer->struct_size)) return TM_UNSUPPORTED;
   const work item = { .to = transfer->destination->content + transfer->destination_offset, .from = transfer->host,
                       .bytes = transfer->bytes };
+  if (ZOO_SLIP == READS_BEHIND_UPLOADS) (void)((const volatile char *)transfer->host)[transfer->bytes + 7];
   return enqueue(device, &item, ZOO_SLIP == BLOCKS_UPLOADS, transfer->waits, transfer->wait_count, out_ticket);
 }
 
@@ -240,14 +258,41 @@ static tm_status hasty_launch(tm_device *device, const tm_launch *launch, tm_tic
   return enqueue(device, &item, ZOO_SLIP == BLOCKS, launch->waits, launch->wait_count, out_ticket);
 }
 
+static uint64_t now_ns(void) {
+  struct timespec now;
+  timespec_get(&now, TIME_UTC);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Under the lock, which it gives back meanwhile. */
+static void rest(tm_device *device, time_t seconds) {
+  pthread_mutex_unlock(&device->lock);
+  thrd_sleep(&(struct timespec){ .tv_sec = seconds, .tv_nsec = PAUSE_NS }, NULL);
+  pthread_mutex_lock(&device->lock);
+}
+
+static int is_slip_in_waits(uint64_t timeout_ns) { return timeout_ns != TM_WAIT_FOREVER && timeout_ns > LONG_WAIT_NS; }
+
+/* What it waits for in the place of what it is told. */
+static uint64_t own_timeout(uint64_t timeout_ns) {
+  if (ZOO_SLIP == POLLS_TO_THE_END && timeout_ns == TM_WAIT_POLL) return TM_WAIT_FOREVER;
+  if (!is_slip_in_waits(timeout_ns)) return timeout_ns;
+  if (ZOO_SLIP == WAITS_TO_THE_END) return TM_WAIT_FOREVER;
+  return ZOO_SLIP == TAKES_LONG_FOR_DONE || ZOO_SLIP == GIVES_UP_EARLY ? TM_WAIT_POLL : timeout_ns;
+}
+
+static tm_status when_time_is_over(uint64_t timeout_ns) {
+  if (!is_slip_in_waits(timeout_ns)) return TM_PENDING;
+  if (ZOO_SLIP == TAKES_TIME_FOR_DONE || ZOO_SLIP == TAKES_LONG_FOR_DONE) return TM_OK;
+  return ZOO_SLIP == FAILS_LATE ? TM_ERROR_INTERNAL : TM_PENDING;
+}
+
 /* Under the lock. */
 static tm_status wait_for(tm_device *device, uint64_t value, uint64_t timeout_ns) {
-  for (uint64_t waited_ns = 0; device->done < value && waited_ns < timeout_ns; waited_ns += PAUSE_NS) {
-    pthread_mutex_unlock(&device->lock);
-    thrd_sleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
-    pthread_mutex_lock(&device->lock);
-  }
-  return device->done < value ? TM_PENDING : TM_OK;
+  const uint64_t own_ns = own_timeout(timeout_ns), begin_ns = now_ns();
+  if (ZOO_SLIP == HANGS_IN_LONG_WAITS && is_slip_in_waits(timeout_ns)) rest(device, FOREVER_S);
+  while (device->done < value && (own_ns == TM_WAIT_FOREVER || now_ns() - begin_ns < own_ns)) rest(device, 0);
+  return device->done < value ? when_time_is_over(timeout_ns) : TM_OK;
 }
 
 static tm_status hasty_wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {

@@ -12,7 +12,7 @@ static _Atomic int kernels;
 
 static tm_status patient_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
   const tm_status status = zoo_device_info(backend, index, out_info);
-  if (status == TM_OK) out_info->open_ns = ZOO_OPENS ? ZOO_DECLARED_NS : 0;
+  if (status == TM_OK && TM_HAS_MEMBER(out_info, tm_device_info, open_ns)) out_info->open_ns = ZOO_OPENS ? ZOO_DECLARED_NS : 0;
   return status;
 }
 
@@ -29,7 +29,8 @@ static tm_status patient_query(tm_backend *backend, uint32_t index, const tm_ope
                                tm_answer *const *out_answers) {
   const tm_status status = zoo_query(backend, index, operations, count, out_answers);
   for (uint32_t i = 0; i < count; i++)
-    if (out_answers[i]->level != TM_LEVEL_REFUSED) out_answers[i]->setup_ns = ZOO_OPENS ? 0 : ZOO_DECLARED_NS;
+    if (TM_HAS_MEMBER(out_answers[i], tm_answer, setup_ns) && out_answers[i]->level != TM_LEVEL_REFUSED)
+      out_answers[i]->setup_ns = ZOO_OPENS ? 0 : ZOO_DECLARED_NS;
   return status;
 }
 

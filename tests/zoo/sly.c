@@ -75,6 +75,7 @@
 #define COPIES_LATE 103         /* one launch, behind the trial's */
 #define HAS_A_TORN_NAME 110     /* texts */
 #define HAS_A_LONG_NAME 111
+#define IS_ANOTHER_IN_EACH_PROCESS 128
 #define HAS_AN_ODD_DRIVER 112
 #define HAS_AN_ODD_MEMORY 113
 #define HELPS_ODDLY 114
@@ -153,6 +154,7 @@ static tm_status describe_slyly(tm_backend *backend, uint32_t index, tm_device_i
   snprintf(name, sizeof name, "animal %u", count++);
   if (ZOO_SLIP == IS_NEVER_THE_SAME) snprintf(name, sizeof name, "animal %ld.%u", (long)getpid(), count);
   if (ZOO_SLIP == CHANGES_ITS_NAME || ZOO_SLIP == IS_NEVER_THE_SAME) out_info->name = (tm_string){ name, strlen(name) };
+  if (ZOO_SLIP == IS_ANOTHER_IN_EACH_PROCESS) out_info->uuid = (tm_identity){ { 1, (uint8_t)getpid(), (uint8_t)(getpid() >> 8) } };
   if (ZOO_SLIP == HAS_A_RUDE_NAME) out_info->name = (tm_string)TM_STRING("\x1b[31mred");
   if (ZOO_SLIP == HAS_A_TORN_NAME) out_info->name = (tm_string)TM_STRING("caf\xc3");
   if (ZOO_SLIP == HAS_A_LONG_NAME) out_info->name = (tm_string){ "x", (uint64_t)1 << 40 };
