@@ -42,7 +42,7 @@ const tm_op_row *tm_op_at(uint32_t index) {
   return NULL;
 }
 
-/* The rows of a family ascend. */
+/* The rows of a family are in the order of their numbers. */
 const tm_op_row *tm_op_find(uint32_t op) {
   for (size_t i = 0; i < FAMILY_COUNT; i++) {
     const tm_op_row *rows = families[i].rows;
