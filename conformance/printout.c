@@ -213,8 +213,16 @@ static void print_failures(const report *r, const printout_heading *heading, FIL
   if (left != 0) fprintf(to, "... and %u claims more; --json has all\n", left);
 }
 
+/* "" if all of them were tried. */
+static void count_untried(const report *r, char *text, size_t capacity) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < r->check_count; i++) count += r->checks[i].skipped;
+  text[0] = '\0';
+  if (count != 0) snprintf(text, capacity, ", %u of %u manners not tried", count, r->check_count);
+}
+
 static void print_verdict(const report *r, const printout_heading *heading, FILE *to) {
-  char checked[80];
+  char checked[80], untried[80];
   const char *verdict = r->failure_count == 0 ? "" : ": NOT CONFORMANT";
   if (r->nothing_checked[0] != '\0') {
     print_text(heading, to, "%s:%u: NOTHING WAS CHECKED: %s", heading->backend, heading->device_index, r->nothing_checked);
@@ -222,8 +230,9 @@ static void print_verdict(const report *r, const printout_heading *heading, FILE
   }
   if (heading->is_check) snprintf(checked, sizeof checked, "1 check");
   else snprintf(checked, sizeof checked, "%u of %u claims checked", r->reached_count, r->claimed_count);
-  plain_print(to, "%s:%u: %s, %llu failures%s\n", heading->backend, heading->device_index, checked,
-              (unsigned long long)r->failure_count, verdict);
+  count_untried(r, untried, sizeof untried);
+  print_text(heading, to, "%s:%u: %s, %llu failures%s%s", heading->backend, heading->device_index, checked,
+             (unsigned long long)r->failure_count, untried, verdict);
 }
 
 void printout_table(const report *r, const printout_heading *heading, FILE *to) {

@@ -266,8 +266,15 @@ class Zoo(zoo.ZooTest):
         for name, (code, out, err) in zip(HONEST, found):
             with self.subTest(animal=name):
                 self.assertEqual((code, err), (0, ""), out)
-                self.assertRegex(out, r"\d+ of \d+ claims checked, 0 failures\n\Z")
+                self.assertRegex(out, r"\d+ of \d+ claims checked, 0 failures(, \d+ of \d+ manners not tried)?\n\Z")
                 self.assertRegex(out, r"reached \d+ of the \d+ combinations")
+
+    def test_what_was_not_tried_is_counted_in_the_last_line(self):
+        out = self.check(self.animal("honest"), "--budget", 2)[1]
+        untried = len(re.findall(r"(?m)^[a-z-]+ +not tried: ", out))
+        all_checks = len(re.findall(r"(?m)^[a-z-]+ +(not tried: |ok(, in part: .*)?$)", out))
+        self.assertGreater(untried, 0, out)
+        self.assertRegex(out, rf", 0 failures, {untried} of {all_checks} manners not tried\n\Z")
 
     def test_what_was_taken_back_is_told(self):
         """Its epoch moves when neg is prepared: from then on it says no."""
@@ -410,7 +417,7 @@ class Zoo(zoo.ZooTest):
         """Each call of its manners takes so long that they use up the time of all."""
         code, out, _ = self.check(self.animal("careless/dawdles"), "--budget", 2)
         self.assertEqual(code, 0, out)
-        self.assertRegex(out, r"[1-9]\d* of \d+ claims checked, 0 failures\n\Z")
+        self.assertRegex(out, r"[1-9]\d* of \d+ claims checked, 0 failures(, \d+ of \d+ manners not tried)?\n\Z")
 
     def test_a_budget_is_kept_where_everything_is_slow(self):
         """A compiler that takes 0.1 s would be called a thousand times for the random questions alone."""
