@@ -231,8 +231,8 @@ static void print_verdict(const report *r, const printout_heading *heading, FILE
   if (heading->is_check) snprintf(checked, sizeof checked, "1 check");
   else snprintf(checked, sizeof checked, "%u of %u claims checked", r->reached_count, r->claimed_count);
   count_untried(r, untried, sizeof untried);
-  plain_print(to, "%s:%u: %s, %llu failures%s%s\n", heading->backend, heading->device_index, checked,
-              (unsigned long long)r->failure_count, untried, verdict);
+  print_text(heading, to, "%s:%u: %s, %llu failures%s%s", heading->backend, heading->device_index, checked,
+             (unsigned long long)r->failure_count, untried, verdict);
 }
 
 void printout_table(const report *r, const printout_heading *heading, FILE *to) {

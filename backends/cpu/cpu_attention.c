@@ -305,7 +305,7 @@ static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) {
   const double products = product_count(operation), parts = products <= SERIAL_PRODUCTS ? 1.0 : (double)lanes;
   const double bytes = (double)operation->operands[1].byte_count + (double)operation->operands[2].byte_count;
   const double ns = 150.0 + products * PRODUCT_NS / parts + 0.3 * cpu_move_ns(bytes, parts) + (parts > 1.0 ? CPU_WAKE_NS : 0);
-  return ns < 9e18 ? (uint64_t)ns : UINT64_C(9000000000000000000);
+  return cpu_whole_ns(ns);
 }
 
 #define BIT(name) KERNEL_FORMAT_BIT(TM_FORMAT_##name)

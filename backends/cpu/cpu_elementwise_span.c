@@ -91,7 +91,7 @@ uint64_t cpu_span_cost_ns(const cpu_span *span, const tm_operation *operation, u
   const double compute = (double)count * span->picoseconds * 1e-3 / parts;
   const double rows = run == 0 ? 0.0 : (double)(count / run) * ROW_NS / parts;
   const double move = cpu_move_ns((double)bytes, parts);
-  return (uint64_t)(rows + (compute > move ? compute : move) + (is_serial ? 0 : CPU_WAKE_NS));
+  return cpu_whole_ns(rows + (compute > move ? compute : move) + (is_serial ? 0 : CPU_WAKE_NS));
 }
 
 static void position_at(const walk *w, uint64_t row, row_position *position) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu_matmul.h"
+#include "cpu_memory_cost.h"
 
 #include <string.h>
 
@@ -269,7 +270,7 @@ uint64_t cpu_matmul_cost_ns(const cpu_matmul_kernel *kernel, const tm_operation 
   const partition parts = partition_of(kernel, &p, lanes);
   const uint64_t count = parts.row_parts * parts.column_parts * p.batch_count;
   const double work = matrix_ns(kernel, &p, &parts) * (double)p.batch_count;
-  if (count <= 1 || is_serial(kernel, &p, lanes)) return (uint64_t)work;
+  if (count <= 1 || is_serial(kernel, &p, lanes)) return cpu_whole_ns(work);
   const double turns = (double)divide_up(count, lanes) / (double)count;
-  return (uint64_t)(work * turns + CPU_WAKE_NS);
+  return cpu_whole_ns(work * turns + CPU_WAKE_NS);
 }

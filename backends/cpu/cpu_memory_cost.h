@@ -7,6 +7,8 @@
 #ifndef CPU_MEMORY_COST_H
 #define CPU_MEMORY_COST_H
 
+#include <stdint.h>
+
 #define CPU_NEAR_BYTES        1048576.0
 #define CPU_NEAR_BYTES_PER_NS 60.0
 #define CPU_FAR_BYTES         16777216.0
@@ -20,5 +22,8 @@ static inline double cpu_move_ns(double bytes, double lanes) {
   const double far = bytes < CPU_FAR_BYTES ? bytes : CPU_FAR_BYTES;
   return (far / CPU_FAR_BYTES_PER_NS + (bytes - far) / CPU_MEMORY_BYTES_PER_NS) / shared;
 }
+
+/* Formulas are of f64, and work may be beyond all that a cost can say. */
+static inline uint64_t cpu_whole_ns(double ns) { return ns < 9e18 ? (uint64_t)ns : UINT64_C(9000000000000000000); }
 
 #endif

@@ -173,7 +173,7 @@ static uint64_t cost_ns(double element_ns, const tm_operation *operation, uint32
   const double parts = elements <= SERIAL_ELEMENTS || rows < 2.0 ? 1.0 : (double)lanes < rows ? (double)lanes : rows;
   const double move = cpu_move_ns(bytes, parts);
   const double compute = elements * element_ns / parts;
-  return (uint64_t)(compute + 0.3 * move + rows * ROW_NS / parts + (parts > 1.0 ? CPU_WAKE_NS : 0));
+  return cpu_whole_ns(compute + 0.3 * move + rows * ROW_NS / parts + (parts > 1.0 ? CPU_WAKE_NS : 0));
 }
 
 static void compute_rows(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {

@@ -8,7 +8,7 @@ uint64_t cpu_cost_ns(double units, double units_per_us, double bytes, uint32_t l
   const double memory = cpu_move_ns(bytes, lanes);
   const double work = compute > memory ? compute : memory;
   const double ns = lanes > 1 && work > CPU_WAKE_NS ? work + CPU_WAKE_NS : work;
-  return ns < 9e18 ? (uint64_t)ns : UINT64_C(9000000000000000000);
+  return cpu_whole_ns(ns);
 }
 
 uint64_t cpu_workspace_bytes(const cpu_offer *offer, const cpu_row *row, const tm_operation *operation) {

@@ -206,7 +206,7 @@ static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) {
   const double parts = elements <= GRAIN_ELEMENTS ? 1.0 : (double)lanes;
   const double rows = elements / (double)(x->dims[x->rank - 1] > 0 ? x->dims[x->rank - 1] : 1);
   const double compute = (turned * TURN_NS + rows * HEAD_NS + elements * 0.15) / parts;
-  return (uint64_t)(100.0 + compute + 0.3 * cpu_move_ns(2.0 * (double)x->byte_count, parts) + (parts > 1.0 ? CPU_WAKE_NS : 0));
+  return cpu_whole_ns(100.0 + compute + 0.3 * cpu_move_ns(2.0 * (double)x->byte_count, parts) + (parts > 1.0 ? CPU_WAKE_NS : 0));
 }
 
 #define INDICES (KERNEL_FORMAT_BIT(TM_FORMAT_I32) | KERNEL_FORMAT_BIT(TM_FORMAT_I64))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/op_table.h"
 #include "ops/result_closeness.h"
 #include "tensor/format.h"
 
@@ -22,6 +23,10 @@ static void refuse(tm_answer *answer, uint32_t reason, const char *text) {
 static const char no_price[] = "declares a time that is none: negative, not a number, or over 10^15 ns (eleven days)";
 
 static bool is_endless(const tm_operation *operation) {
+  tm_work work = { .flops = 0 };
+  const tm_op_row *row = tm_op_find(operation->op);
+  if (row != NULL) row->work(operation, &work);
+  if (work.flops > TM_ENDLESS_FLOPS) return true;
   for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++)
     if (operation->operands[i].byte_count > TM_ENDLESS_BYTES) return true;
   return false;

@@ -13,8 +13,10 @@
 /* What claims to be longer is no text, and is not read. */
 #define TM_LONGEST_SOUND_TEXT 65536u
 
-/* Operands beyond this are nothing that anybody holds: an honest cost of such work may be beyond all bounds. */
+/* Operands beyond this are nothing that anybody holds, and so many operations take a slow device weeks: an honest cost of such work may
+   be beyond all bounds. */
 #define TM_ENDLESS_BYTES (UINT64_C(1) << 45)
+#define TM_ENDLESS_FLOPS (UINT64_C(1) << 43)
 
 /* Turns the answer into one that obeys the contract: unknown values become the weakest reading (refused, no promise, no
    change), counts and costs are bounded.  A yes to a question whose numerics it does not meet becomes a no. */

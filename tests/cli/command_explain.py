@@ -232,6 +232,23 @@ class Explain(harness.CommandTest):
         self.assertRegex(out, r"(?m)^zoo_is_never_the_same:0 +quarantined")
         self.assertIn(f"zoo_is_never_the_same:0: {said}", out)
 
+    def test_work_beyond_all_bounds(self):
+        """Its price is large and nobody's fault: more work never costs less, and what is asked next is as it was."""
+        small = ("matmul", "--dtype", "f32", "--shape", "64x64")
+        before = [candidate["device"] for candidate in self.json_of("explain", *small)["candidates"]]
+        for dtype, most in (("f32", 10), ("bf16", 10), ("f64", 9)):
+            prices = {}
+            for power in range(2, most):
+                size = 10**power
+                asked = self.json_of("explain", "matmul", "--dtype", dtype, "--shape", f"{size}x{size}")
+                for candidate in asked["candidates"]:
+                    self.assertIn(candidate["verdict"], ("chosen", "slower"), (size, candidate))
+                    self.assertGreaterEqual(candidate["price_ns"], prices.get(candidate["device"], 0), (size, candidate))
+                    prices[candidate["device"]] = candidate["price_ns"]
+        after = self.json_of("explain", *small)["candidates"]
+        self.assertEqual([candidate["device"] for candidate in after], before)
+        self.assertEqual({candidate["verdict"] for candidate in after}, {"chosen", "slower"})
+
     def test_nobody_can(self):
         """The explanation is whole, and the exit code is that of a graph that nobody can run."""
         arguments = ["explain", "silu", "--dtype", "f32", "--shape", "64", "--plugin", ZOO / "two_queues.so"]

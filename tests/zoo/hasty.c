@@ -32,7 +32,7 @@
 #define GIVES_UP_EARLY 15
 #define WAITS_TO_THE_END 16             /* however short its time is */
 #define POLLS_TO_THE_END 17
-#define READS_BEHIND_UPLOADS 18
+#define READS_BEHIND_UPLOADS 18         /* up to whole lines */
 #define HAS_NO_EMPTY_BUFFERS 19         /* their handle is NULL */
 
 #ifndef ZOO_NEAR
@@ -45,6 +45,7 @@
 #define LARGE_NS 20000000l
 #define LONG_WAIT_NS UINT64_C(10000000)
 #define FOREVER_S 1000
+#define LINE_BYTES 64u
 #define MOST_LARGE 20u                  /* of RUNS_OUT, destroyed or not */
 
 struct tm_buffer {
@@ -240,7 +241,8 @@ static tm_status hasty_upload(tm_device *device, const tm_transfer *transfer, tm
   if (is_strange(transfer, sizeof *transfer, transfer->struct_size)) return TM_UNSUPPORTED;
   const work item = { .to = transfer->destination->content + transfer->destination_offset, .from = transfer->host,
                       .bytes = transfer->bytes };
-  if (ZOO_SLIP == READS_BEHIND_UPLOADS) (void)((const volatile char *)transfer->host)[transfer->bytes + 7];
+  if (ZOO_SLIP == READS_BEHIND_UPLOADS && transfer->bytes % LINE_BYTES != 0)
+    (void)((const volatile char *)transfer->host)[transfer->bytes / LINE_BYTES * LINE_BYTES + LINE_BYTES - 1];
   return enqueue(device, &item, ZOO_SLIP == BLOCKS_UPLOADS, transfer->waits, transfer->wait_count, out_ticket);
 }
 
