@@ -24,6 +24,7 @@ typedef struct inspection {
   tm_row_selection          selection;
   uint64_t                 *chosen;     /* tensors that pass the filter */
   uint64_t                  chosen_count;
+  bool                      has_states; /* some of these are not whole */
   tm_format_totals          totals;     /* over these */
 } inspection;
 
@@ -42,6 +43,7 @@ static const tm_column_style tensor_styles[] = {
   { "offset", NULL, 0, 3, false, TM_SHOWN_ALWAYS },   { "file", NULL, 12, 2, false, TM_SHOWN_IF_VARIED },
   { "state", NULL, 0, 0, false, TM_SHOWN_IF_VARIED } };
 #define TENSOR_STYLE_COUNT (sizeof tensor_styles / sizeof tensor_styles[0])
+#define PLAIN_STYLE_COUNT  (TENSOR_STYLE_COUNT - 2)     /* of whole tensors of one file: nothing can vary, and nobody has to look */
 
 /* A type without a format here may still have a size: by its name, or by where the file says that its data end. */
 static bool has_size(const tm_tensor_description *tensor) {
@@ -116,6 +118,7 @@ static tm_status choose(inspection *inspect, tm_name_filter *filter, tm_error *e
     if (tm_checkpoint_tensor(inspect->checkpoint, i, &tensor) != TM_OK) break;
     if (!tm_name_filter_passes(filter, tensor.name)) continue;
     inspect->chosen[inspect->chosen_count++] = i;
+    inspect->has_states |= tensor.flags != 0;
     tm_format_totals_add(&inspect->totals, dtype_of(&tensor), tensor.element_count, tensor.bytes, has_size(&tensor));
   }
   tm_format_totals_sort(&inspect->totals);
@@ -177,7 +180,9 @@ static void print_tables(const inspection *inspect, const tm_rows *rows) {
   if (wants(inspect, "metadata-only")) return;
   if (rows->count > 0) {
     print_heading(inspect, "tensors");
-    tm_row_selection_print(&inspect->selection, rows, tensor_styles, TENSOR_STYLE_COUNT, look, stream);
+    const bool is_plain = inspect->about.file_count <= 1 && !inspect->has_states;
+    const uint32_t styles = is_plain ? PLAIN_STYLE_COUNT : TENSOR_STYLE_COUNT;
+    tm_row_selection_print(&inspect->selection, rows, tensor_styles, styles, look, stream);
   }
   if (inspect->totals.count == 0) return;
   const tm_rows totals = tm_format_totals_rows(&inspect->totals);

@@ -125,15 +125,23 @@ static uint32_t find_interesting(const tm_rows *rows) {
   return mask;
 }
 
+static bool is_conditional(tm_shown shown) { return shown == TM_SHOWN_IF_NONZERO || shown == TM_SHOWN_IF_VARIED; }
+
+static bool has_conditional(const tm_column_style *styles, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (is_conditional(styles[i].shown)) return true;
+  return false;
+}
+
 /* What rows are sorted by is shown, or their order would look like none. */
 static uint32_t choose_usual(const tm_rows *rows, const tm_row_selection *selection, const tm_column_style *styles,
                              uint32_t style_count, tm_column_view *views) {
-  const uint32_t interesting = find_interesting(rows);
+  const uint32_t interesting = has_conditional(styles, style_count) ? find_interesting(rows) : 0;
   uint32_t       count = 0;
   for (uint32_t i = 0; i < rows->column_count; i++) {
     const tm_column_style *style = find_style(styles, style_count, rows->columns[i].name);
     const tm_shown shown = style != NULL ? style->shown : TM_SHOWN_IF_WIDE;
-    const bool     conditional = shown == TM_SHOWN_IF_NONZERO || shown == TM_SHOWN_IF_VARIED;
+    const bool     conditional = is_conditional(shown);
     const bool     is_sorted_by = i == selection->sort_column;
     if (!is_sorted_by && !selection->is_wide && shown != TM_SHOWN_ALWAYS &&
         !(conditional && (interesting >> i & 1u) != 0)) continue;
