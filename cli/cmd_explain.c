@@ -10,25 +10,12 @@
 #include "op_request.h"
 #include "session.h"
 
-/* "; left out by request, and not asked: a, b" */
-static void append_left_out(tm_context *context, char *text, size_t capacity) {
-  tm_backend_description backend = { .struct_size = sizeof backend };
-  bool                   any = false;
-  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
-    const size_t used = strlen(text);
-    if (backend.state != TM_BACKEND_EXCLUDED || used + 128 >= capacity) continue;
-    snprintf(text + used, capacity - used, "%s%.64s", any ? ", " : "; left out by request, and not asked: ", backend.name);
-    any = true;
-  }
-}
-
 /* Why, the candidates say; here is that, and what would change it. */
-static void describe_nobody(tm_context *context, const tm_op_request *request, const tm_explanation_summary *summary, char *text,
+static void describe_nobody(const tm_op_request *request, const tm_explanation_summary *summary, const char *left_out, char *text,
                             size_t capacity) {
   const bool has_flip = summary->flip[0] != '\0';
-  snprintf(text, capacity, "no device can run %s as asked; %s", request->op.name,
-           has_flip ? summary->flip : "no --accept would change that");
-  append_left_out(context, text, capacity);
+  snprintf(text, capacity, "no device can run %s as asked; %s%s%s", request->op.name,
+           has_flip ? summary->flip : "no --accept would change that", left_out[0] != '\0' ? "; " : "", left_out);
 }
 
 static int explain(tm_context *context, const tm_op_request *request, tm_invocation *invocation) {
@@ -45,10 +32,11 @@ static int explain(tm_context *context, const tm_op_request *request, tm_invocat
     return tm_complain(&error);
   const tm_explained_op  explained = { request, explanation, &absent, options.repeats };
   tm_explanation_summary summary = { .struct_size = sizeof summary };
-  char                   nobody[512] = "";
+  char                   nobody[1024] = "";
   tm_elsewhere_notes_absent(&absent, context, &invocation->preferences.devices, "goes");
+  const char *left_out = tm_elsewhere_notes_left_out(&absent, context);
   tm_explanation_summarize(explanation, &summary);
-  if (summary.chosen == TM_ANY_DEVICE) describe_nobody(context, request, &summary, nobody, sizeof nobody);
+  if (summary.chosen == TM_ANY_DEVICE) describe_nobody(request, &summary, left_out, nobody, sizeof nobody);
   if (invocation->preferences.json) tm_explained_op_print_json(&explained, invocation->output);
   else tm_explained_op_print(&explained, invocation);
   tm_explanation_destroy(explanation);

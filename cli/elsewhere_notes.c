@@ -132,6 +132,22 @@ void tm_elsewhere_notes_absent(tm_elsewhere_notes *notes, tm_context *context, c
   }
 }
 
+const char *tm_elsewhere_notes_left_out(tm_elsewhere_notes *notes, tm_context *context) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  char                  *text = notes->texts[notes->count];
+  const size_t           capacity = sizeof notes->texts[0];
+  size_t                 used = 0;
+  if (notes->count == TM_ELSEWHERE_NOTES) return "";
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    if (backend.state != TM_BACKEND_EXCLUDED || used + 128 >= capacity) continue;
+    snprintf(text + used, capacity - used, "%s%.64s", used != 0 ? ", " : "left out by request, and not asked: ", backend.name);
+    used += strlen(text + used);
+  }
+  if (used == 0) return "";
+  notes->count++;
+  return text;
+}
+
 void tm_elsewhere_notes_make(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked, uint32_t op, const tm_job *job) {
   dtype_use uses[MOST_DTYPES];
   notes->count = 0;

@@ -19,5 +19,7 @@ void tm_elsewhere_notes_make(tm_elsewhere_notes *notes, tm_context *context, con
 
 /* Adds one a backend that was asked for and has no device: nothing "went" to it, or "goes". */
 void tm_elsewhere_notes_absent(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked, const char *verb);
+/* Adds one that names the backends which were left out by request, if there are such, as they are no candidates either; returns it, or "". */
+const char *tm_elsewhere_notes_left_out(tm_elsewhere_notes *notes, tm_context *context);
 
 #endif

@@ -62,6 +62,7 @@ static int run_in(tm_context *context, tm_invocation *invocation) {
   const bool is_asked_well = status == TM_OK;     /* what is wrong from here on is the graph */
   if (is_asked_well) status = explain(graph, invocation, &explanation, &error);
   tm_elsewhere_notes_absent(&absent, context, &invocation->preferences.devices, "goes");
+  (void)tm_elsewhere_notes_left_out(&absent, context);
   if (status == TM_OK) print(&(tm_explained_graph){ path, graph, explanation, &absent }, node, invocation);
   tm_plan_explanation_destroy(explanation);
   tm_graph_destroy(graph);

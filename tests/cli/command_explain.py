@@ -249,6 +249,16 @@ class Explain(harness.CommandTest):
         self.assertEqual([candidate["device"] for candidate in after], before)
         self.assertEqual({candidate["verdict"] for candidate in after}, {"chosen", "slower"})
 
+    def test_who_was_left_out(self):
+        """Nobody else can run it only because others were not asked, and that is said."""
+        asked = ("explain", "add", "--dtype", "f32", "--shape", "64x64")
+        self.assertEqual(self.json_of(*asked)["notes"], [])
+        for more in (("--device", "reference"), ("--no-device", "cpu")):
+            notes = self.json_of(*asked, *more)["notes"]
+            self.assertEqual(len(notes), 1, notes)
+            self.assertRegex(notes[0], r"\Aleft out by request, and not asked: (.*, )?cpu\b")
+            self.assertIn("note: left out by request, and not asked:", self.run_command(*asked, *more, COLUMNS="0")[0])
+
     def test_nobody_can(self):
         """The explanation is whole, and the exit code is that of a graph that nobody can run."""
         arguments = ["explain", "silu", "--dtype", "f32", "--shape", "64", "--plugin", ZOO / "two_queues.so"]
