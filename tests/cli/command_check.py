@@ -640,7 +640,6 @@ class LittleMemory(harness.CommandTest):
             ("inspect", model),
             ("diff", model, model),
             ("merge", "--linear", model, model, "--force", "-o", "out.safetensors"),
-            ("explain", "add", *operation),
             ("bench", "add", *operation, "--repeat", "2"),
             ("profile", "show"),
         ):

@@ -198,7 +198,6 @@ MISBEHAVING = {
     "sly/tires": (1, r"FAILED many-launches: launch 10 of one kernel is wrong: element 0", ("--only", "many-launches")),
     "sly/expires": (1, r"FAILED calls: query: refuses at the end what it said yes to first, in the same epoch: case \d+: neg", ("--budget", 4)),
     "sly/is_another_in_each_process": (1, r"FAILED calls: device_info: describes the same device differently in another process", ("--only", "neg")),
-    "culprits/slow_to_prepare_undeclared": (1, r"FAILED neg f32,f32 .*prepare took \d+\.\d s, which is more than 5 s beside its setup_ns of 0\.0 s", (*NEG, "--deadline", 15)),
     "hasty/reads_behind_uploads": (1, r"FAILED transfers: ended the process with signal (11|7); the last call was upload", ("--only", "transfers")),
     "hasty/has_no_empty_buffers": (1, r"FAILED buffers: makes a buffer of 0 bytes and gives no handle", ("--only", "buffers")),
     "sly/writes_to_the_question": (1, r"FAILED calls: query: writes to what it is given to read\n", NEG),
