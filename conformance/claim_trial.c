@@ -185,13 +185,9 @@ static bool launch_once(bench *b) {
 
 /* ---- judging ---- */
 
-static bool is_all_guard(const unsigned char *bytes, uint64_t count) {
-  return count == 0 || (bytes[0] == CASE_GUARD && memcmp(bytes, bytes + 1, (size_t)(count - 1)) == 0);
-}
-
 static bool guards_are_whole(bench *b, const image *one, const char *what) {
   const uint64_t end = one->lowest + one->touched;
-  if (end <= one->size && is_all_guard(one->bytes, one->lowest) && is_all_guard(one->bytes + end, one->size - end)) return true;
+  if (end <= one->size && case_is_guard(one->bytes, one->lowest) && case_is_guard(one->bytes + end, one->size - end)) return true;
   for (uint64_t i = 0; i < one->size; i++) {
     if (i >= one->lowest && i < one->lowest + one->touched) continue;
     if (one->bytes[i] != CASE_GUARD)

@@ -21,6 +21,10 @@
 #define CASE_GUARD_BYTES 64u
 #define CASE_GUARD 0xa5
 
+static inline bool case_is_guard(const unsigned char *bytes, uint64_t count) {
+  return count == 0 || (bytes[0] == CASE_GUARD && memcmp(bytes, bytes + 1, (size_t)(count - 1)) == 0);
+}
+
 /* Dims that are wanted, where they are not left to luck. */
 typedef struct case_plan {
   uint32_t rank;                /* of the first input; 0: all is left to luck */

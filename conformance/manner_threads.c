@@ -90,37 +90,36 @@ static void call_all(manner_run *run, subject *s, errand *errands, uint32_t coun
   if (started == 0) manner_skip(run, "no threads to be had");
 }
 
-/* Long enough for launches of different queues to meet: of one kernel, as it may be used from any queue. */
-static void call_large(manner_run *run, subject *s, uint32_t which) {
-  errand large, all[THREADS];
+/* Long enough for launches of different queues to meet: one kernel, as it may be used from any queue; each with inputs of its own, or all
+   with those of the first.  Frees it. */
+static bool call_together(manner_run *run, subject *s, errand *first, bool is_made, bool has_own) {
+  errand all[THREADS];
   trial unused = { .failed = false };
   const uint32_t queues = s->info.queue_count < THREADS ? s->info.queue_count : THREADS;
+  bool good = is_made;
   memset(all, 0, sizeof all);
-  bool good = errand_make_large(&large, s, which, LARGE_ELEMENTS, run->seed, &unused);
   for (uint32_t i = 0; i < queues; i++) {
     all[i].s = s;
-    good = good && errand_beside(&all[i], &large, &unused);
+    good = good && (has_own ? errand_again(&all[i], first, run->seed + 1 + i, &unused) : errand_beside(&all[i], first, &unused));
   }
   if (good) call_all(run, s, all, queues, LARGE_ROUNDS);
   for (uint32_t i = 0; i < queues; i++) errand_free(&all[i]);
-  errand_free(&large);
+  errand_free(first);
+  return good;
 }
 
-/* Likewise, each with weights of its own. */
-static bool call_weights(manner_run *run, subject *s, weights_form form) {
-  errand large, all[THREADS];
+static void call_large(manner_run *run, subject *s, uint32_t which) {
+  errand large;
   trial unused = { .failed = false };
-  const uint32_t queues = s->info.queue_count < THREADS ? s->info.queue_count : THREADS;
-  memset(all, 0, sizeof all);
-  bool good = errand_make_weights(&large, s, form, LARGE_ELEMENTS, run->seed, &unused);
-  for (uint32_t i = 0; i < queues; i++) {
-    all[i].s = s;
-    good = good && errand_again(&all[i], &large, run->seed + 1 + i, &unused);
-  }
-  if (good) call_all(run, s, all, queues, LARGE_ROUNDS);
-  for (uint32_t i = 0; i < queues; i++) errand_free(&all[i]);
-  errand_free(&large);
-  return good;
+  const bool is_made = errand_make_large(&large, s, which, LARGE_ELEMENTS, run->seed, &unused);
+  (void)call_together(run, s, &large, is_made, false);
+}
+
+static bool call_weights(manner_run *run, subject *s, weights_form form) {
+  errand large;
+  trial unused = { .failed = false };
+  const bool is_made = errand_make_weights(&large, s, form, LARGE_ELEMENTS, run->seed, &unused);
+  return call_together(run, s, &large, is_made, true);
 }
 
 void manner_check_threads(manner_run *run) {

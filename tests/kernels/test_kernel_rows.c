@@ -145,10 +145,6 @@ static bool make_terms(const kernel_case *c, const case_buffer *inputs, case_buf
   return true;
 }
 
-static bool is_all_guard(const unsigned char *bytes, uint64_t count) {
-  return count == 0 || (bytes[0] == CASE_GUARD && memcmp(bytes, bytes + 1, (size_t)(count - 1)) == 0);
-}
-
 static bool compare_outputs(session *s, const kernel_case *c, const tm_answer *answer, const case_buffer *actual,
                             const case_buffer *expected, const case_buffer *terms) {
   const tm_operand *y = &c->operands[c->operation.input_count];
@@ -156,7 +152,7 @@ static bool compare_outputs(session *s, const kernel_case *c, const tm_answer *a
   const char *kernel = answer->text.data;
   const uint64_t offset = (uint64_t)(actual->lowest - actual->memory);
   const uint64_t end = offset + y->byte_count;
-  if (!is_all_guard(actual->memory, offset) || !is_all_guard(actual->memory + end, actual->bytes - end))
+  if (!case_is_guard(actual->memory, offset) || !case_is_guard(actual->memory + end, actual->bytes - end))
     return fail(s, c, kernel, "wrote outside its output");
   if (memcmp(actual->lowest, expected->lowest, y->byte_count) == 0) return true;
   for (uint64_t at = 0; at + step <= y->byte_count; at += step) {
