@@ -237,10 +237,14 @@ class ExplainGraph(harness.CommandTest):
         for more in ((), ("--node", "1")):
             out = self.run_command("explain", "--graph", path, *more, *asked, COLUMNS="0")[0]
             self.assertRegex(out, r"(?m)^note: " + said)
+            self.assertRegex(out, r"(?m)^note: left out by request, and not asked: .*cpu")
             notes = self.json_of("explain", "--graph", path, *more, *asked)["notes"]
-            self.assertEqual(len(notes), 1)
+            self.assertEqual(len(notes), 2)
             self.assertRegex(notes[0], "^" + said)
-        self.assertEqual(self.json_of("explain", "--graph", path, "--device", "cpu")["notes"], [])
+            self.assertRegex(notes[1], "^left out by request, and not asked: .*cpu")
+        notes = self.json_of("explain", "--graph", path, "--device", "cpu")["notes"]
+        self.assertTrue(all(note.startswith("left out by request") and "cpu" not in note for note in notes), notes)
+        self.assertEqual(self.json_of("explain", "--graph", path)["notes"], [])
 
     def test_a_graph_that_is_too_large(self):
         graph = Graph()
