@@ -68,6 +68,7 @@ void tm_checkpoint_close(tm_checkpoint *checkpoint) {
     const uint64_t count = tm_archive_metadata_count(checkpoint->archive);
     tm_memory_free(memory, checkpoint->printed_types, count * sizeof *checkpoint->printed_types);
     tm_memory_free(memory, checkpoint->printed_values, count * sizeof *checkpoint->printed_values);
+    tm_archive_forget_pages(checkpoint->archive, checkpoint->context->pool);
     tm_archive_close(checkpoint->archive);
     tm_kept_drop(&checkpoint->context->kept, NULL);     /* what was made of its weights; others' are made again */
   }

@@ -172,6 +172,8 @@ uint64_t tm_file_size(const tm_file *file) { return file->identity.size_bytes; }
 bool tm_file_is_in_memory(const tm_file *file) { return file->is_wrapped; }
 const void *tm_file_bytes(const tm_file *file) { return file->is_wrapped ? file->wrapped_bytes : file->mapping.bytes; }
 
+void tm_file_forget_pages(const tm_file *file, tm_pool *pool) { tm_mapping_forget_pages(&file->mapping, pool); }
+
 /* ---------------------------------------------------------------------------------------------------- checking ---- */
 
 static tm_status fail_changed(const tm_file *file, const char *how, tm_error *error) {

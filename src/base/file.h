@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/memory.h"
+#include "base/pool.h"
 #include "tensormorph/types.h"
 
 typedef struct tm_file tm_file;
@@ -38,6 +39,9 @@ uint64_t    tm_file_size(const tm_file *file);
 bool        tm_file_is_in_memory(const tm_file *file);          /* made by tm_file_wrap */
 /* All bytes of a mapped or wrapped file, else NULL.  They live until close. */
 const void *tm_file_bytes(const tm_file *file);
+
+/* Of a mapped file: as tm_mapping_forget_pages. */
+void tm_file_forget_pages(const tm_file *file, tm_pool *pool);
 
 /* Exactly the bytes [offset, offset + bytes).   TM_ERROR_ARGUMENT (beyond the size), TM_ERROR_IO, TM_ERROR_CHANGED */
 tm_status tm_file_read(const tm_file *file, uint64_t offset, void *out_data, uint64_t bytes, tm_error *error);

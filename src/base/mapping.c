@@ -32,6 +32,23 @@ void tm_mapping_deinit(tm_mapping *mapping) {
   *mapping = (tm_mapping){ 0 };
 }
 
+/* Large enough that threads do not meet in the same tables. */
+#define FORGOTTEN_AT_ONCE (UINT64_C(16) << 20)
+#define MOST_SHARES 64u
+
+static void forget_pages(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  const tm_mapping *mapping = argument;
+  const uint64_t    first = begin * FORGOTTEN_AT_ONCE, past = tm_min_u64(end * FORGOTTEN_AT_ONCE, mapping->byte_count);
+  (void)lane;
+  (void)madvise((char *)(uintptr_t)mapping->bytes + first, (size_t)(past - first), MADV_DONTNEED);
+}
+
+void tm_mapping_forget_pages(const tm_mapping *mapping, tm_pool *pool) {
+  const uint64_t count = tm_divide_up(mapping->byte_count, FORGOTTEN_AT_ONCE);
+  if (mapping->bytes != NULL && count > 1)
+    tm_pool_run(pool, count, tm_divide_up(count, MOST_SHARES), forget_pages, (void *)(uintptr_t)mapping);
+}
+
 uint64_t tm_mapping_fault_offset(const tm_mapping *mapping) {
   return mapping->range == NULL ? TM_NO_FAULT : tm_fault_guard_offset(mapping->range);
 }

@@ -96,6 +96,10 @@ const void *tm_archive_mapped(const tm_archive *archive, uint64_t index) {
   return bytes == NULL ? NULL : bytes + tensor->offset;
 }
 
+void tm_archive_forget_pages(const tm_archive *archive, tm_pool *pool) {
+  for (uint64_t i = 0; i < archive->file_count; i++) tm_file_forget_pages(archive->files[i], pool);
+}
+
 tm_status tm_archive_check_unchanged(const tm_archive *archive, tm_error *error) {
   for (uint64_t i = 0; i < archive->file_count; i++) TM_TRY(tm_file_check_unchanged(archive->files[i], error));
   return TM_OK;

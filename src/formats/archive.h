@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/memory.h"
+#include "base/pool.h"
 #include "formats/metadata.h"
 #include "tensormorph/types.h"
 
@@ -113,6 +114,9 @@ tm_status tm_archive_read(const tm_archive *archive, uint64_t index, uint64_t of
 /* The tensor's bytes if its file is mapped or in memory, the tensor complete and in no other form, else NULL; at any alignment.  A file
    that shrinks meanwhile reads as zeros: check afterwards. */
 const void *tm_archive_mapped(const tm_archive *archive, uint64_t index);
+
+/* Before a close: what was read of mapped files is unmapped by all cores (tm_mapping_forget_pages). */
+void tm_archive_forget_pages(const tm_archive *archive, tm_pool *pool);
 
 /* TM_ERROR_CHANGED when a file is not what it was when it was opened. */
 tm_status tm_archive_check_unchanged(const tm_archive *archive, tm_error *error);

@@ -446,6 +446,9 @@ static tm_status run_check(tm_job *job, void *state_pointer, tm_error *error) {
 
 static void destroy_state(tm_memory *memory, void *state_pointer) {
   check_state *state = state_pointer;
+  tm_pool *pool = state->inventory == NULL ? NULL : atomic_load(&state->inventory->pool);
+  for (uint64_t i = 0; i < state->files.source_count && pool != NULL; i++)
+    tm_archive_forget_pages(state->files.sources[i].archive, pool);
   tm_host_scanner_deinit(&state->scanner);
   tm_content_ties_deinit(&state->ties);
   tm_selection_deinit(&state->selection);

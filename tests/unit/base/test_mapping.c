@@ -321,6 +321,47 @@ static void mapping_fails_under_an_address_limit(void **state) {
   tm_file_close(file);
 }
 
+/* Of files that this process has mapped and read. */
+static uint64_t resident_file_pages(void) {
+  unsigned long long pages[3] = { 0 };
+  FILE *file = fopen("/proc/self/statm", "r");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%llu %llu %llu", &pages[0], &pages[1], &pages[2]), 3);
+  (void)fclose(file);
+  return pages[2];
+}
+
+static void touch(const volatile unsigned char *bytes, uint64_t byte_count) {
+  for (uint64_t at = 0; at < byte_count; at += page) (void)bytes[at];
+}
+
+/* Also a file that ends in the middle of a step, one that lost its end after it was read, and one of less than a step. */
+static void forgotten_pages_are_read_again(void **state) {
+  const uint64_t sizes[] = { (UINT64_C(80) << 20) + 5, UINT64_C(64) << 20, 3 * page + 1 };
+  tm_pool *pool = NULL;
+  (void)state;
+  assert_int_equal(tm_pool_create(&memory, 3, &pool, NULL), TM_OK);
+  for (uint32_t i = 0; i < 3; i++) {
+    tm_file *file = NULL;
+    assert_int_equal(tm_file_open(&memory, scratch_write_sparse(&files, "large", "begin", 5, sizes[i]), TM_FILE_MAP, &file, NULL), TM_OK);
+    const unsigned char *bytes = tm_file_bytes(file);
+    assert_non_null(bytes);
+    const uint64_t before = resident_file_pages();
+    touch(bytes, sizes[i]);
+    if (i < 2) assert_true(resident_file_pages() > before + sizes[i] / page / 2);
+    tm_file_forget_pages(file, pool);
+    if (i < 2) assert_true(resident_file_pages() < before + 512);       /* some are the program's own */
+    assert_memory_equal(bytes, "begin", 5);
+    assert_int_equal(tm_file_check_unchanged(file, NULL), TM_OK);
+    assert_int_equal(truncate(tm_file_path(file), 2), 0);
+    touch(bytes, sizes[i]);
+    tm_file_forget_pages(file, pool);
+    if (i < 2) assert_int_equal(bytes[sizes[i] - 1], 0);
+    tm_file_close(file);
+  }
+  tm_pool_destroy(pool);
+}
+
 static void an_empty_file_needs_no_mapping(void **state) {
   (void)state;
   tm_file *file = NULL;
@@ -337,7 +378,7 @@ int main(void) {
     cmocka_unit_test(a_handler_on_top_is_respected),
     cmocka_unit_test(without_a_previous_handler_the_process_dies_as_before), cmocka_unit_test(many_threads_at_once),
     cmocka_unit_test(a_full_table_falls_back), cmocka_unit_test(mapping_fails_under_an_address_limit),
-    cmocka_unit_test(an_empty_file_needs_no_mapping),
+    cmocka_unit_test(forgotten_pages_are_read_again), cmocka_unit_test(an_empty_file_needs_no_mapping),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
