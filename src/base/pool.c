@@ -22,8 +22,9 @@ struct tm_pool {
 #define LANES_PER_CORE 4u
 #define LEAST_LIMIT 16u
 
-/* Parts a lane gets on average: enough to even out lanes of different speed, few enough that taking one costs nothing. */
-#define PARTS_PER_LANE 4u
+/* Parts get smaller towards the end: large ones cost little to take, small ones let lanes of different speed end together.  Each is
+   half of what a lane's share of the rest would be, and none smaller than this of its share of the whole. */
+#define LEAST_PART 32u
 
 /* Which pool's work this thread is in: nested calls must run inline or they would wait for themselves. */
 static _Thread_local bool inside_pool;
@@ -33,7 +34,9 @@ typedef struct run_state {
   tm_pool_fn function;
   void      *argument;
   uint64_t   count;
-  uint64_t   part;              /* a multiple of the grain */
+  uint64_t   grain;
+  uint64_t   lanes;
+  uint64_t   least;             /* indices of a part, a multiple of the grain */
   _Atomic uint64_t next;
 } run_state;
 
@@ -83,15 +86,24 @@ static void let_go(tm_pool *pool) {
 
 uint32_t tm_pool_lane_count(const tm_pool *pool) { return pool->lane_count; }
 
+/* False: nothing is left. */
+static bool take_part(run_state *state, uint64_t *out_begin, uint64_t *out_end) {
+  uint64_t begin = atomic_load_explicit(&state->next, memory_order_relaxed);
+  do {
+    if (begin >= state->count) return false;
+    const uint64_t left = state->count - begin, half_share = left / (2 * state->lanes) / state->grain * state->grain;
+    *out_end = begin + tm_min_u64(tm_max_u64(half_share, state->least), left);
+  } while (!atomic_compare_exchange_weak_explicit(&state->next, &begin, *out_end, memory_order_relaxed, memory_order_relaxed));
+  *out_begin = begin;
+  return true;
+}
+
 static void run_lane(void *state_pointer, uint32_t lane) {
   run_state *state = state_pointer;
   const bool was_inside = inside_pool;
   inside_pool = true;
-  for (;;) {
-    const uint64_t begin = atomic_fetch_add_explicit(&state->next, state->part, memory_order_relaxed);
-    if (begin >= state->count) break;
-    state->function(state->argument, begin, tm_min_u64(begin + state->part, state->count), lane);
-  }
+  uint64_t begin, end;
+  while (take_part(state, &begin, &end)) state->function(state->argument, begin, end, lane);
   inside_pool = was_inside;
 }
 
@@ -111,8 +123,8 @@ void tm_pool_run(tm_pool *pool, uint64_t count, uint64_t grain, tm_pool_fn funct
     return;
   }
   const uint64_t lanes = tm_min_u64(pool->lane_count, grains);
-  const uint64_t grains_per_part = tm_max_u64(1, grains / (lanes * PARTS_PER_LANE));
-  run_state state = { .function = function, .argument = argument, .count = count, .part = grains_per_part * grain };
+  run_state state = { .function = function, .argument = argument, .count = count, .grain = grain, .lanes = lanes,
+                      .least = tm_max_u64(1, grains / (lanes * LEAST_PART)) * grain };
   atomic_init(&state.next, 0);
   tm_crew_run(pool->crew, (uint32_t)lanes, run_lane, &state);
   let_go(pool);

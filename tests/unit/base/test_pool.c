@@ -66,6 +66,32 @@ static void runs_follow_each_other(void **state) {
   tm_pool_destroy(pool);
 }
 
+static void note_part(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  uint32_t *lengths = argument;
+  (void)lane;
+  lengths[begin] = (uint32_t)(end - begin);
+}
+
+/* So that lanes end together: whoever takes them, the parts of a run are the same. */
+static void parts_get_smaller(void **state) {
+  (void)state;
+  tm_pool *pool = create(LANES);
+  for (uint64_t grain = 1; grain <= 4; grain++) {
+    uint32_t lengths[LARGEST_COUNT] = { 0 };
+    uint64_t parts = 0, last = LARGEST_COUNT;
+    tm_pool_run(pool, LARGEST_COUNT, grain, note_part, lengths);
+    for (uint64_t begin = 0; begin < LARGEST_COUNT; begin += lengths[begin]) {
+      assert_in_range(lengths[begin], 1, last);
+      last = lengths[begin];
+      parts++;
+    }
+    assert_in_range(lengths[0], LARGEST_COUNT / (2 * LANES) - grain, LARGEST_COUNT / (2 * LANES));
+    assert_in_range(last, 1, LARGEST_COUNT / (32 * LANES) + grain);
+    assert_in_range(parts, 2 * LANES, 32 * LANES);
+  }
+  tm_pool_destroy(pool);
+}
+
 static void note_lane(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
   visits *seen = argument;
   for (uint64_t i = begin; i < end; i++) seen->nested_lane[i] = lane + 1;
@@ -110,6 +136,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(visits_every_index_once),
     cmocka_unit_test(runs_follow_each_other),
+    cmocka_unit_test(parts_get_smaller),
     cmocka_unit_test(nested_runs_are_inline),
     cmocka_unit_test(one_lane_needs_no_thread),
   };
