@@ -5,11 +5,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
 
-/* The others mostly end a few microseconds apart; sleeping and being woken takes longer. */
-#define LOOKS_BEFORE_SLEEP 4096u
+/* The others mostly end a few microseconds apart, and the next run mostly follows soon.  A core that has nothing to do falls asleep,
+   and takes tens of microseconds to wake. */
+#define LOOK_NS UINT64_C(50000)
 
 struct tm_crew {
   tm_memory       *memory;
@@ -22,7 +24,7 @@ struct tm_crew {
   tm_crew_fn       function;
   void            *argument;
   uint32_t         next_member, member_limit; /* equal: nobody is wanted */
-  _Atomic uint32_t busy_count;                /* also read without the lock */
+  _Atomic uint32_t busy_count, call_count;    /* also read without the lock */
 };
 
 /* ---- threads ---- */
@@ -40,14 +42,27 @@ static void take_part(tm_crew *crew) {
   if (atomic_fetch_sub_explicit(&crew->busy_count, 1, memory_order_release) == 1) tm_condition_wake_all(&crew->idle);
 }
 
+/* Under the lock, which is let go meanwhile. */
+static void look_for_call(tm_crew *crew) {
+  const uint32_t seen = atomic_load_explicit(&crew->call_count, memory_order_relaxed);
+  const uint64_t until_ns = tm_now_ns() + LOOK_NS;
+  tm_mutex_unlock(&crew->lock);
+  while (atomic_load_explicit(&crew->call_count, memory_order_relaxed) == seen && tm_now_ns() < until_ns) {}
+  tm_mutex_lock(&crew->lock);
+}
+
 /* A thread begins with the rounding of the one that starts it, which may be in the midst of a backend's work. */
 static void *serve(void *pointer) {
   tm_crew *crew = pointer;
   (void)fesetenv(FE_DFL_ENV);
+  bool has_looked = true;
   tm_mutex_lock(&crew->lock);
   while (!crew->is_ending) {
-    if (crew->next_member != crew->member_limit) take_part(crew);
+    const bool is_wanted = crew->next_member != crew->member_limit;
+    if (is_wanted) take_part(crew);
+    else if (!has_looked) look_for_call(crew);
     else (void)tm_condition_wait(&crew->wanted, &crew->lock, UINT64_MAX);
+    has_looked = !is_wanted;
   }
   tm_mutex_unlock(&crew->lock);
   return NULL;
@@ -114,6 +129,7 @@ static void call_for(tm_crew *crew, uint32_t size, tm_crew_fn function, void *ar
   crew->argument = argument;
   crew->next_member = 1;
   crew->member_limit = size;
+  atomic_fetch_add_explicit(&crew->call_count, 1, memory_order_relaxed);
   tm_condition_wake_all(&crew->wanted);
   tm_mutex_unlock(&crew->lock);
 }
@@ -122,8 +138,10 @@ static void wait_for_all(tm_crew *crew) {
   tm_mutex_lock(&crew->lock);
   crew->next_member = crew->member_limit;
   tm_mutex_unlock(&crew->lock);
-  for (uint32_t i = 0; i < LOOKS_BEFORE_SLEEP; i++)
+  const uint64_t until_ns = tm_now_ns() + LOOK_NS;
+  do {
     if (atomic_load_explicit(&crew->busy_count, memory_order_acquire) == 0) return;
+  } while (tm_now_ns() < until_ns);
   tm_mutex_lock(&crew->lock);
   while (atomic_load_explicit(&crew->busy_count, memory_order_acquire) != 0)
     (void)tm_condition_wait(&crew->idle, &crew->lock, UINT64_MAX);
