@@ -9,7 +9,7 @@
 #define NONE TM_SOLVER_NONE
 #define LARGEST_KEY (TM_KEY_QUEUE_KEYS - 2)
 #define LATER_KEY (TM_KEY_QUEUE_KEYS - 1)       /* in too many factors to be looked at: somebody else first */
-#define MOST_FACTORS_LOOKED_AT 64u
+#define MOST_FACTORS_LOOKED_AT 32u
 #define LEAST_HUB_FACTORS 4u
 #define HOPELESS_TIMES 16u
 #define WINDOW_VARIABLES 2048u          /* of the graph's own order, that come into the queue together ... */
