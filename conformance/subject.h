@@ -37,7 +37,7 @@ typedef struct subject {
   tm_backend     *backend;
   tm_device      *device;
   uint32_t        device_index;
-  uint32_t        reserved;
+  uint32_t        far_bytes;            /* operands lie so much further behind the start of their buffers */
   tm_device_info  info;
   tm_memory_space space;
   _Atomic uint64_t announced_epoch;     /* by device_event */
