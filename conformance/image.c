@@ -58,7 +58,7 @@ bool image_make(image *one, const subject *s, uint64_t below, uint64_t bytes, ui
   const uint64_t stores = is_written ? s->space.store_granule : 1;
   const uint64_t unit = common_multiple(common_multiple(s->space.offset_granule, stores), alignment);
   memset(one, 0, sizeof *one);
-  one->first = odd_multiple(IMAGE_GUARD_BYTES + below, unit);
+  one->first = odd_multiple(IMAGE_GUARD_BYTES + s->far_bytes + below, unit);
   one->lowest = one->first - below;
   one->touched = round_up(bytes, stores);
   one->behind = bytes_behind(s, bytes, is_written);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "conformance/errand.h"
 #include "conformance/manner.h"
 #include "base/text.h"
@@ -15,6 +16,9 @@
 #define MOST_ALLOCATIONS 64u
 #define MOST_DEVICES 256u
 #define SHOWN_BYTES 64u
+#define ELEMENTS 1000u
+#define CLOSED_SHARE 4u                 /* of the time that is left, for questions before it is opened */
+#define QUESTION_TEXT 160u
 
 /* ---- life cycle ---- */
 
@@ -31,9 +35,65 @@ static void shift_memory(void **blocks, int life) {
   for (int i = 0; i <= life; i++) blocks[i] = malloc((size_t)1000 * (size_t)(i + 1) + 8u * (size_t)life);
 }
 
+/* One question of each combination. */
+typedef struct interview {
+  manner_run *run;
+  uint64_t   *closed;           /* hashes of what it said before it was opened; NULL: there was no memory */
+  uint32_t    count;            /* of them */
+  uint64_t    epoch;            /* announced by then */
+} interview;
+
+static uint64_t answer_hash(subject *s, const combination *which, uint64_t seed, question *q) {
+  if (!question_make_plain(q, which, ELEMENTS, seed)) return 0;
+  tm_answer answer = subject_ask_question(s, q);
+  answer.text = (tm_string){ NULL, 0 };
+  answer.epoch = 0;
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (size_t i = 0; i < sizeof answer; i++) hash = (hash ^ ((const unsigned char *)&answer)[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
+static void ask_closed(void *context, subject *s) {
+  interview *view = context;
+  const combination_list *list = s->combinations;
+  const uint64_t now_ns = tm_now_ns(), end_ns = view->run->end_ns;
+  const uint64_t until_ns = end_ns == 0 ? UINT64_MAX : end_ns > now_ns ? now_ns + (end_ns - now_ns) / CLOSED_SHARE : now_ns;
+  if (list == NULL || view->closed != NULL) return;
+  view->closed = calloc((size_t)list->count + 1, sizeof *view->closed);
+  for (uint32_t i = 0; view->closed != NULL && i < list->count && tm_now_ns() < until_ns; i++) {
+    question q;
+    view->closed[view->count++] = answer_hash(s, &list->items[i], view->run->seed, &q);
+  }
+  view->epoch = atomic_load(&s->announced_epoch);
+}
+
+/* A device need not be open to be asked, and says what it says of an open one. */
+static void ask_open(interview *view, subject *s) {
+  char what[QUESTION_TEXT];
+  for (uint32_t i = 0; i < view->count && !view->run->t.failed; i++) {
+    question q;
+    if (view->closed[i] == answer_hash(s, &s->combinations->items[i], view->run->seed, &q)) continue;
+    if (atomic_load(&s->announced_epoch) != view->epoch) return;
+    question_describe(&q, what, sizeof what);
+    trial_fail(&view->run->t, "answers differently before it is opened and after: %s", what);
+  }
+}
+
+static bool open_and_compare(manner_run *run, subject *s, bool is_first) {
+  interview view = { .run = run };
+  subject_options options = *run->options;
+  if (is_first) options.before_open = ask_closed;
+  options.context = &view;
+  const tm_status status = subject_open(s, &options);
+  if (status == TM_OK) ask_open(&view, s);
+  else trial_fail(&run->t, "the device does not open: status %d (%s)", status, s->text);
+  free(view.closed);
+  return status == TM_OK;
+}
+
 static void live(manner_run *run, tm_answer *answers, bool is_first) {
   subject s;
-  if (!manner_open(run, &s, 0)) return;
+  if (!open_and_compare(run, &s, is_first)) return;
   for (uint32_t i = 0; i < QUESTIONS && !run->t.failed; i++) {
     question q;
     tm_answer answer;

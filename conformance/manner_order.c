@@ -12,6 +12,9 @@
 #define POLLS 100000u
 #define PATIENCE_NS (UINT64_C(20) * 1000000000)
 #define SHORT_NS UINT64_C(1000000)
+#define IDLE_TURNS 3u
+#define IDLE_NS UINT64_C(400000000)     /* asked about for so long, */
+#define IDLE_SHARE 10u                  /* and over in one of so many parts of that */
 #define CHAIN_SHARE 4u                  /* of a ballast, as there are some twenty */
 #define SMALL_BYTES 64u
 #define LARGEST_UNIT (UINT64_C(1) << 22)
@@ -63,6 +66,24 @@ static bool poll_until_done(manner_run *run, subject *s, errand *e) {
   if (status == TM_PENDING) return trial_fail(&run->t, "flushed work does not end while it is only asked about");
   if (status != TM_OK) return trial_fail(&run->t, "asking for a ticket gave %d (%s)", status, s->text);
   return errand_check(e, &run->t);
+}
+
+/* A flush that does nothing is one behind which asking finds nothing, time and again, and a wait the end in no time. */
+static bool starts_without_wait(manner_run *run, subject *s, errand *e) {
+  if (is_synchronous(s)) return true;
+  for (uint32_t turn = 0; turn < IDLE_TURNS; turn++) {
+    tm_ticket ticket;
+    tm_status status = TM_PENDING;
+    if (!errand_reset(e, &run->t) || !start(run, e, last_queue(s), NULL, 0, &ticket)) return false;
+    if (SUBJECT_CALL(s, flush)(s->device, ticket.queue) != TM_OK) return trial_fail(&run->t, "flush fails");
+    const uint64_t end_ns = tm_now_ns() + IDLE_NS;
+    while (status == TM_PENDING && tm_now_ns() < end_ns)
+      status = SUBJECT_CALL(s, wait)(s->device, &ticket, 1, TM_WAIT_POLL);
+    const uint64_t begin_ns = tm_now_ns();
+    if (!wait_for(run, s, &ticket, 1, "for flushed work")) return false;
+    if (status != TM_PENDING || tm_now_ns() - begin_ns > IDLE_NS / IDLE_SHARE) return true;
+  }
+  return trial_fail(&run->t, "flushed work does not begin before it is waited for, %u times of %u", IDLE_TURNS, IDLE_TURNS);
 }
 
 /* ---- work that waits for another queue's ---- */
@@ -252,7 +273,8 @@ void manner_check_order(manner_run *run) {
   if (!has_first && !run->t.failed) manner_skip(run, "it claims nothing");
   ballast_make(&b, &s, run->seed);
   if (has_first && has_second)
-    (void)(wait_backwards(run, &s, e) && poll_until_done(run, &s, &e[0]) && chain_queues(run, &s, &e[1], &b) &&
+    (void)(wait_backwards(run, &s, e) && poll_until_done(run, &s, &e[0]) && starts_without_wait(run, &s, &e[0]) &&
+           chain_queues(run, &s, &e[1], &b) &&
            wait_for_several(run, &s, &e[0], &b) && refuse_future(run, &s, &e[0]) && cancel_idle(run, &s, &e[0]));
   ballast_free(&b);
   errand_free(&e[1]);

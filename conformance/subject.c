@@ -182,7 +182,7 @@ static tm_status say_no_device(subject *s) {
   return TM_ERROR_NO_DEVICE;
 }
 
-static tm_status find_device(subject *s) {
+static tm_status find_device(subject *s, const subject_options *options) {
   s->info = (tm_device_info){ .struct_size = sizeof s->info };
   const tm_status status = SUBJECT_CALL(s, device_info)(s->backend, s->device_index, &s->info);
   if (status == TM_END) return say_no_device(s);
@@ -194,6 +194,7 @@ static tm_status find_device(subject *s) {
   s->space.alignment = at_least_1(s->space.alignment);
   s->host_makes_buffers = (s->space.flags & TM_MEMORY_HOST_POINTER) != 0 && !tm_plugin_table_has_buffers(&s->table);
   if (s->calls != NULL) atomic_store(&s->calls->is_fenced, s->host_makes_buffers);
+  if (options->before_open != NULL) options->before_open(options->context, s);
   return SUBJECT_CALL(s, open)(s->backend, s->device_index, &s->device);
 }
 
@@ -213,7 +214,7 @@ tm_status subject_open(subject *s, const subject_options *options) {
   tm_status status = SUBJECT_CALL(s, init)(&s->services, &s->backend);
   if (status == TM_OK) {
     if (options->after_init != NULL) options->after_init(options->context);
-    status = find_device(s);
+    status = find_device(s, options);
     if (status != TM_OK) SUBJECT_CALL(s, shutdown)(s->backend);
   }
   if (status != TM_OK) tm_pool_destroy(s->pool);
@@ -228,8 +229,17 @@ static void check_events(subject *s) {
     last_call_misuse(s->calls, "device_event: there is no device %u", largest);
 }
 
+/* Time does not run backwards: who kept an answer knows by its epoch that it is over. */
+static void check_epoch(subject *s) {
+  tm_device_info info = { .struct_size = sizeof info };
+  if (SUBJECT_CALL(s, device_info)(s->backend, s->device_index, &info) == TM_OK && info.epoch < s->info.epoch)
+    last_call_misuse(s->calls, "device_info: the epoch fell from %llu to %llu", (unsigned long long)s->info.epoch,
+                     (unsigned long long)info.epoch);
+}
+
 void subject_close(subject *s) {
   check_events(s);
+  check_epoch(s);
   SUBJECT_CALL(s, close)(s->device);
   SUBJECT_CALL(s, shutdown)(s->backend);
   tm_pool_destroy(s->pool);
@@ -267,11 +277,22 @@ void subject_ask_strangely(subject *s, const char *what) {
   (void)snprintf(s->calls->subject + length, LAST_CALL_SUBJECT - length, ", with %s", what);
 }
 
+/* `known` was in an answer before this one was asked for. */
+static void note_epoch(subject *s, uint64_t known, uint64_t epoch) {
+  if (epoch != 0 && epoch < known)
+    last_call_misuse(s->calls, "query: answers for epoch %llu after an answer for epoch %llu", (unsigned long long)epoch,
+                     (unsigned long long)known);
+  while (epoch > known && !atomic_compare_exchange_weak(&s->largest_epoch, &known, epoch)) {
+  }
+}
+
 tm_status subject_query(subject *s, const tm_operation *operation, tm_answer *out_answer) {
   *out_answer = (tm_answer){ .struct_size = sizeof *out_answer, .operand = TM_NO_OPERAND };
+  const uint64_t epoch = atomic_load(&s->largest_epoch);
   const uint64_t begin_ns = tm_now_ns();
   const tm_status status = SUBJECT_CALL(s, query)(s->backend, s->device_index, &operation, 1, &out_answer);
   last_call_time_question(s->calls, tm_now_ns() - begin_ns);
+  if (status == TM_OK) note_epoch(s, epoch, out_answer->epoch);
   return status;
 }
 

@@ -37,11 +37,12 @@ typedef struct subject {
   tm_backend     *backend;
   tm_device      *device;
   uint32_t        device_index;
-  uint32_t        reserved;
+  uint32_t        far_bytes;            /* operands lie so much further behind the start of their buffers */
   tm_device_info  info;
   tm_memory_space space;
   _Atomic uint64_t announced_epoch;     /* by device_event */
   _Atomic uint32_t largest_event_index; /* of a device, likewise */
+  _Atomic uint64_t largest_epoch;       /* that an answer had */
   _Atomic tm_status query_status;        /* of the last question */
   _Atomic uint64_t allocation_count;    /* made by the backend so far */
   _Atomic uint64_t allocations_left;    /* before the host has no more memory */
@@ -62,6 +63,7 @@ typedef struct subject_options {
   const combination_list *combinations; /* of all operations; NULL where no errands are run */
   last_call       *calls;               /* where each call is noted; may be NULL */
   void           (*after_init)(void *context);  /* between init and the calls that follow it; may be NULL */
+  void           (*before_open)(void *context, subject *s);  /* once the device is described, and closed still; may be NULL */
   void            *context;
 } subject_options;
 

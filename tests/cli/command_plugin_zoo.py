@@ -198,6 +198,14 @@ MISBEHAVING = {
     "sly/tires": (1, r"FAILED many-launches: launch 10 of one kernel is wrong: element 0", ("--only", "many-launches")),
     "sly/expires": (1, r"FAILED calls: query: refuses at the end what it said yes to first, in the same epoch: case \d+: neg", ("--budget", 4)),
     "sly/is_another_in_each_process": (1, r"FAILED calls: device_info: describes the same device differently in another process", ("--only", "neg")),
+    **{
+        f"sly/says_{slip}_while_closed": (1, r"FAILED life-cycle: answers differently before it is opened and after: add f32\[", ("--only", "life-cycle"))
+        for slip in ("yes", "no", "less")
+    },
+    **{f"offsets/offsets_of_{bits}_bits": (1, r"FAILED neg f32,f32 .*wrote \d+ bytes before its output", NEG) for bits in (12, 16)},
+    "offsets/idle_flush": (1, r"FAILED order: flushed work does not begin before it is waited for, 3 times of 3\n", ("--only", "order")),
+    "sly/falls_back": (1, r"FAILED calls: device_info: the epoch fell from 2 to 1\n", NEG),
+    "sly/answers_fall_back": (1, r"FAILED calls: query: answers for epoch 2 after an answer for epoch 3\n", NEG),
     "hasty/reads_behind_uploads": (1, r"FAILED transfers: ended the process with signal (11|7); the last call was upload", ("--only", "transfers")),
     "hasty/has_no_empty_buffers": (1, r"FAILED buffers: makes a buffer of 0 bytes and gives no handle", ("--only", "buffers")),
     "sly/writes_to_the_question": (1, r"FAILED calls: query: writes to what it is given to read\n", NEG),

@@ -89,6 +89,12 @@
 #define EXPIRES 126             /* says no after a while */
 #define MINDS_COMPANY 127       /* wrong while another thread launches */
 
+#define SAYS_YES_WHILE_CLOSED 129       /* and no once it is open */
+#define SAYS_NO_WHILE_CLOSED 130
+#define SAYS_LESS_WHILE_CLOSED 131      /* a weaker level */
+#define FALLS_BACK 132                  /* its epoch does, when it is described again */
+#define ANSWERS_FALL_BACK 133           /* or in an answer */
+
 #define MOMENT_NS 2000000l
 #define MOST_FILES 1024
 #define LINGER_SECONDS 1000      /* longer than any test may take */
@@ -104,6 +110,9 @@ static const tm_operation *_Atomic kept_question, *_Atomic kept_operation;
 static const tm_answer *_Atomic kept_answer;
 static const tm_launch *_Atomic kept_launch;
 static _Atomic int launching;
+static _Atomic int is_open;
+static _Atomic int descriptions;
+static _Atomic uint64_t epoch = 1;
 
 static _Atomic uint32_t preparing;
 
@@ -141,6 +150,18 @@ static tm_status init_slyly(const tm_host *host, tm_backend **out_backend) {
   return zoo_init(host, out_backend);
 }
 
+static tm_status open_slyly(tm_backend *backend, uint32_t index, tm_device **out_device) {
+  (void)index;
+  atomic_store(&is_open, 1);
+  *out_device = (tm_device *)(void *)backend;
+  return TM_OK;
+}
+
+static void close_slyly(tm_device *device) {
+  (void)device;
+  atomic_store(&is_open, 0);
+}
+
 static tm_status describe_slyly(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
   static char name[32];
   static unsigned count;
@@ -162,8 +183,18 @@ static tm_status describe_slyly(tm_backend *backend, uint32_t index, tm_device_i
   if (ZOO_SLIP == HAS_AN_ODD_MEMORY) out_info->memories = memories;
   if (ZOO_SLIP == HAS_NO_NAME) out_info->name = (tm_string){ NULL, 5 };
   if (ZOO_SLIP == HAS_NO_GRANULES) out_info->memories = memories;
+  if (ZOO_SLIP == FALLS_BACK) out_info->epoch = atomic_fetch_add(&descriptions, 1) % 2 == 0 ? 2 : 1;
   if (ZOO_SLIP == OPENS_FOR_EVER) out_info->open_ns = UINT64_MAX;
   return status;
+}
+
+/* Of sums: whether it is open decides what it says. */
+static void answer_by_state(tm_answer *answer) {
+  const int is_closed = atomic_load(&is_open) == 0;
+  const tm_answer no = { .struct_size = answer->struct_size, .reasons = TM_REASON_RESOURCES, .operand = TM_NO_OPERAND, .epoch = 1 };
+  if (ZOO_SLIP == SAYS_YES_WHILE_CLOSED && !is_closed) *answer = no;
+  if (ZOO_SLIP == SAYS_NO_WHILE_CLOSED && is_closed) *answer = no;
+  if (ZOO_SLIP == SAYS_LESS_WHILE_CLOSED && is_closed) answer->level = TM_LEVEL_NATIVE - 1;
 }
 
 static void answer_slyly(const tm_operation *operation, tm_answer *answer) {
@@ -172,6 +203,9 @@ static void answer_slyly(const tm_operation *operation, tm_answer *answer) {
   const int is_odd = ZOO_SLIP == ADDS_TO_CONSTANTS ? is_add && !is_constant : ZOO_SLIP == KNOWS_BETTER && operation->op == TM_OP_NEG;
   if (is_yes && is_odd)
     *answer = (tm_answer){ .struct_size = answer->struct_size, .reasons = TM_REASON_CONSTANT, .operand = 0, .epoch = 1 };
+  if (is_yes && is_add) answer_by_state(answer);
+  if (ZOO_SLIP == FALLS_BACK) answer->epoch = 0;
+  if (ZOO_SLIP == ANSWERS_FALL_BACK) answer->epoch = atomic_load(&epoch);
   if (ZOO_SLIP == HAS_ODD_GROWTH && is_yes) {
     answer->numerics = TM_NUMERICS_N2;
     answer->numerics_bound = 1;
@@ -222,6 +256,10 @@ static tm_status prepare_slyly(tm_device *device, const tm_operation *operation,
   const struct timespec moment = { 0, MOMENT_NS };
   const tm_host *host = zoo_backend_of(device)->host;
   if (ZOO_SLIP == CRIES_FOR_HELP) host->device_event(host->context, 0, TM_EVENT_DEVICE_LOST, 1);
+  if (ZOO_SLIP == ANSWERS_FALL_BACK) {
+    host->device_event(host->context, 0, TM_EVENT_EPOCH_MOVED, 3);
+    atomic_store(&epoch, atomic_load(&epoch) == 3 ? 2 : 3);
+  }
   if (ZOO_SLIP == LEAKS_PREPARES) lose(LOST_BYTES);
   if (ZOO_SLIP == KEEPS_THE_QUESTION && atomic_load(&kept_question)->op == 0) return TM_ERROR_INTERNAL;
   atomic_store(&kept_operation, operation);
@@ -337,7 +375,7 @@ static const tm_option *const options[] = { &loud };
 
 static const tm_accelerator_backend_plugin table = {
   .struct_size = sizeof table, .option_count = ZOO_SLIP == HELPS_ODDLY, .options = options,
-  .init = init_slyly, .shutdown = zoo_shutdown, .device_info = describe_slyly, .query = query_slyly,
+  .init = init_slyly, .shutdown = zoo_shutdown, .open = open_slyly, .close = close_slyly, .device_info = describe_slyly, .query = query_slyly,
   .prepare = prepare_slyly, .release = release_slyly, .launch = launch_slyly,
 };
 
