@@ -36,10 +36,10 @@ static void work(manner_run *run, subject *s, const process_state *before) {
     errand_free(&e);
     return;
   }
-  compare(run, before, "when it prepares");
+  compare(run, before, "before its first launch: in query, prepare or upload");
   if (errand_launch(&e, 0, NULL, 0, &ticket) == TM_OK && (s->info.flags & TM_DEVICE_SYNCHRONOUS) == 0)
     (void)SUBJECT_CALL(s, wait)(s->device, &ticket, 1, TM_WAIT_FOREVER);
-  compare(run, before, "when it runs");
+  compare(run, before, "in launch or wait");
   errand_free(&e);
 }
 

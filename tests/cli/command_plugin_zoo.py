@@ -22,7 +22,7 @@ MISBEHAVING = {
     "liar": (1, r"FAILED matmul .*says yes to an unknown demand", ("--only", "matmul", "--formats", "f32,f32,f32")),
     "answers": (1, r"FAILED neg f32,f32 .*answers with level 77", NEG),
     "leaker": (1, r"FAILED neg f32,f32 .*the launch allocated memory beyond the declared workspace", NEG),
-    "float_mode": (1, r"FAILED process: changes the floating-point mode when it runs", ("--only", "process")),
+    "float_mode": (1, r"FAILED process: changes the floating-point mode in launch or wait", ("--only", "process")),
     "lost": (1, r"FAILED neg f32,f32 .*launch gave -5 after query said yes", NEG),
     "out_of_memory": (1, r"FAILED neg f32,f32 .*prepare gave -3 after query said yes", NEG),
     "stray_threads": (1, r"answers for epoch 1 after it announced epoch \d+", (*NEG, "--cases", 400)),
@@ -30,12 +30,12 @@ MISBEHAVING = {
     "ticketless": (1, r"FAILED abandoned-work: launch left no ticket", ("--only", "abandoned-work")),
     "crashers/crashes_at_1": (1, r"FAILED process: ended the process with signal 6; the last call was \w+", ("--only", "process")),
     "careless/environment": (1, r"FAILED process: changes the environment in init\n", ("--only", "process")),
-    "careless/opens_driver_late": (1, r"FAILED process: changes the environment when it prepares\n", ("--only", "process")),
+    "careless/opens_driver_late": (1, r"FAILED process: changes the environment before its first launch: in query, prepare or upload\n", ("--only", "process")),
     "careless/opens_rude_driver": (1, r"FAILED process: changes the environment in init\n", ("--only", "process")),
     "careless/folder": (1, r"FAILED process: changes the working directory in init\n", ("--only", "process")),
     "careless/signal": (1, r"FAILED process: changes the handler of signal 10 in init\n", ("--only", "process")),
     "careless/prints_in_init": (1, r"FAILED process: prints 9 bytes in init\n", ("--only", "process")),
-    "careless/prints_in_prepare": (1, r"FAILED process: prints 9 bytes when it prepares\n", ("--only", "process")),
+    "careless/prints_in_prepare": (1, r"FAILED process: prints 9 bytes before its first launch: in query, prepare or upload\n", ("--only", "process")),
     "careless/crashes_in_prepare": (
         1,
         r"neg +\? +\? .*FAILED f32\n(.*\n)*FAILED neg f32,f32 .*ended the process with signal 11; the last call was prepare, of neg f32\[",
@@ -133,7 +133,7 @@ MISBEHAVING = {
     "sly/forks_at_load": (1, r"FAILED process: when it is loaded it leaves 1 process", ("--only", "process")),
     "sly/forks_in_init": (1, r"FAILED calls: left 1 process\(es\) running", ("--only", "neg")),
     **{
-        f"sly/{slip}": (1, rf"FAILED process: changes {what} when it runs\n", ("--only", "process"))
+        f"sly/{slip}": (1, rf"FAILED process: changes {what} in launch or wait\n", ("--only", "process"))
         for slip, what in (
             ("unmasks", "the (floating-point mode|timers of the process)"),
             ("sets_an_alarm", "the timers of the process"),
