@@ -33,10 +33,10 @@ static const tm_column backend_columns[] = {
   { "name", TM_COLUMN_TEXT, 0, "" },    { "version", TM_COLUMN_TEXT, 0, "" },  { "state", TM_COLUMN_TEXT, 0, "" },
   { "devices", TM_COLUMN_COUNT, 0, "" }, { "origin", TM_COLUMN_TEXT, 0, "" } };
 static const tm_column_view backend_views[] = { { 0, 8, 0, false, "backend" },
-                                                { 1, 5, 0, false, NULL },
+                                                { 1, 5, 1, false, NULL },
                                                 { 2, 0, 0, false, NULL },
                                                 { 3, 0, 0, false, NULL },
-                                                { 4, 8, 0, false, NULL } };
+                                                { 4, 8, 2, false, NULL } };
 
 static bool backend_row(const void *source, uint64_t row, tm_cell *cells) {
   tm_backend_description backend = { .struct_size = sizeof backend };
@@ -124,7 +124,7 @@ static void print_violations(tm_context *context, tm_invocation *invocation) {
 }
 
 static void print_tables(tm_context *context, tm_invocation *invocation) {
-  const tm_table_look look = { .width = invocation->terminal.width, .color = invocation->terminal.color };
+  const tm_table_look look = { .width = invocation->terminal.width, .color = invocation->terminal.color, .all_in = "--json shows" };
   const tm_rows backends = { backend_columns, 5, backend_row, context, UINT64_MAX, NULL };
   device_rows   source = { .context = context };
   const tm_rows devices = { device_columns, DEVICE_COLUMNS, device_row, &source, UINT64_MAX, NULL };

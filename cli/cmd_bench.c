@@ -264,10 +264,10 @@ static const tm_column human_columns[] = {
   { "declared", TM_COLUMN_TEXT, 0, "" }, { "copies", TM_COLUMN_TEXT, 0, "" },   { "set-up", TM_COLUMN_TEXT, 0, "" } };
 #define HUMAN_COLUMN_COUNT (sizeof human_columns / sizeof human_columns[0])
 static const tm_column_view human_views[] = {
-  { 0, 12, 0, false, NULL }, { 1, 0, 5, false, NULL },  { 2, 0, 6, false, NULL }, { 3, 0, 0, false, NULL },
-  { 4, 0, 1, false, NULL },  { 5, 0, 1, false, NULL },  { 6, 0, 0, false, NULL }, { 7, 0, 0, false, NULL },
-  { 8, 0, 2, false, NULL },  { 12, 0, 3, false, NULL }, { 13, 0, 4, false, NULL }, { 14, 0, 4, false, NULL },
-  { 11, 0, 0, false, NULL }, { 9, 0, 7, false, NULL },  { 10, 0, 8, false, NULL }
+  { 0, 12, 0, false, NULL }, { 1, 0, 6, false, NULL },  { 2, 0, 7, false, NULL }, { 3, 0, 0, false, NULL },
+  { 4, 0, 2, false, NULL },  { 5, 0, 2, false, NULL },  { 6, 0, 0, false, NULL }, { 7, 0, 1, false, NULL },
+  { 8, 0, 3, false, NULL },  { 12, 0, 4, false, NULL }, { 13, 0, 5, false, NULL }, { 14, 0, 5, false, NULL },
+  { 11, 0, 0, false, NULL }, { 9, 0, 8, false, NULL },  { 10, 0, 9, false, NULL }
 };
 #define HUMAN_VIEW_COUNT (sizeof human_views / sizeof human_views[0])
 
@@ -312,7 +312,7 @@ static void print_operands(const bench_run *bench) {
 static void print_human(const bench_run *bench) {
   tm_output_stream   *stream = bench->invocation->output;
   const tm_terminal  *terminal = &bench->invocation->terminal;
-  const tm_table_look look = { .width = terminal->width, .color = terminal->color };
+  const tm_table_look look = { .width = terminal->width, .color = terminal->color, .all_in = "--json shows" };
   human_rows          human = { .bench = bench };
   const tm_rows       rows = { human_columns, HUMAN_COLUMN_COUNT, human_row, &human, bench->result_count, NULL };
   print_operands(bench);

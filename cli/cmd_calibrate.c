@@ -222,7 +222,8 @@ static void print_failures(const calibration *c) {
 }
 
 static void print_table(const calibration *c) {
-  const tm_table_look look = { .width = c->invocation->terminal.width, .color = c->invocation->terminal.color };
+  const tm_table_look look = { .width = c->invocation->terminal.width, .color = c->invocation->terminal.color,
+                               .all_in = "--json shows" };
   printed_rows        source = { .calibration = c };
   const tm_rows       rows = { columns, COLUMNS, printed_row, &source, UINT64_MAX, NULL };
   tm_rows_print_table(&rows, views, COLUMNS, &look, c->invocation->output);

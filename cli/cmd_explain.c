@@ -84,6 +84,7 @@ static int run(tm_invocation *invocation) {
 static const tm_flag flags[] = {
   TM_OP_REQUEST_FLAGS,
   TM_EXPLAIN_GRAPH_FLAGS,
+  { "wide", 0, TM_FLAG_SWITCH, false, NULL, "all columns of the table, as wide as they need to be" },
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };
 

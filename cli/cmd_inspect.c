@@ -168,7 +168,8 @@ static void print_tables(const inspection *inspect, const tm_rows *rows) {
   const tm_terminal  *terminal = &inspect->invocation->terminal;
   const tm_table_look         look = { .width = wants(inspect, "wide") ? 0 : terminal->width,
                                        .indent = 2,
-                                       .color = terminal->color };
+                                       .color = terminal->color,
+                                       .all_in = "--wide and --json show" };
   const tm_rows       metadata = { metadata_columns, 3, metadata_row, inspect, inspect->about.metadata_count, NULL };
   static const tm_column_view total_views[] = { { .column = 0 }, { .column = 1 }, { .column = 2 }, { .column = 3 } };
   print_summary(inspect);

@@ -44,7 +44,7 @@ static bool is_dry(const merge_run *merge) { return tm_arguments_has(&merge->inv
 
 static tm_table_look look_of(const merge_run *merge) {
   const tm_terminal *terminal = &merge->invocation->terminal;
-  return (tm_table_look){ .width = terminal->width, .indent = 2, .color = terminal->color };
+  return (tm_table_look){ .width = terminal->width, .indent = 2, .color = terminal->color, .all_in = "--json shows" };
 }
 
 /* -------------------------------------------------------------------------------------------------------- json ---- */

@@ -81,7 +81,8 @@ static void print_folders(tm_context *context, tm_output_stream *stream) {
 
 static void print_list(tm_context *context, tm_invocation *invocation) {
   tm_output_stream      *stream = invocation->output;
-  const tm_table_look    look = { .width = invocation->terminal.width, .color = invocation->terminal.color };
+  const tm_table_look    look = { .width = invocation->terminal.width, .color = invocation->terminal.color,
+                                    .all_in = "--json shows" };
   plugin_rows            source = { .context = context };
   const tm_rows          rows = { columns, COLUMN_COUNT, plugin_row, &source, UINT64_MAX, NULL };
   tm_backend_description backend;

@@ -85,7 +85,7 @@ static void show_json(tm_context *context, tm_output_stream *stream) {
 static int show(tm_invocation *invocation, tm_context *context, const char *unused) {
   (void)unused;
   learned_rows        source = { .context = context };
-  const tm_table_look look = { .width = invocation->terminal.width, .color = invocation->terminal.color };
+  const tm_table_look look = { .width = invocation->terminal.width, .color = invocation->terminal.color, .all_in = "--json shows" };
   const tm_rows       rows = { columns, COLUMNS, learned_row, &source, UINT64_MAX, NULL };
   tm_learned_description first = { .struct_size = sizeof first };
   if (invocation->preferences.json)

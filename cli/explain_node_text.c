@@ -16,10 +16,11 @@ static const tm_column columns[] = {
   { "lower", TM_COLUMN_TEXT, 0, "" },  { "copies", TM_COLUMN_TEXT, 0, "" },  { "setup", TM_COLUMN_TEXT, 0, "" },
   { "wait", TM_COLUMN_TEXT, 0, "" },   { "memory", TM_COLUMN_TEXT, 0, "" },  { "level", TM_COLUMN_TEXT, 0, "" } };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
-static const tm_column_view views[] = { { 0, 9, 0, false, NULL },  { 1, 0, 0, false, NULL },  { 2, 0, 0, false, NULL },
-                                        { 3, 0, 0, false, NULL },  { 4, 0, 3, false, NULL },  { 5, 0, 4, false, NULL },
-                                        { 6, 0, 2, false, NULL },  { 7, 0, 1, false, NULL },  { 8, 0, 1, false, NULL },
-                                        { 9, 0, 5, false, NULL },  { 10, 0, 6, false, NULL }, { 11, 0, 7, false, NULL } };
+/* Who, the verdict and the total always stay. */
+static const tm_column_view views[] = { { 0, 9, 0, false, NULL },  { 1, 0, 0, false, NULL },  { 2, 0, 1, false, NULL },
+                                        { 3, 0, 0, false, NULL },  { 4, 0, 4, false, NULL },  { 5, 0, 5, false, NULL },
+                                        { 6, 0, 3, false, NULL },  { 7, 0, 2, false, NULL },  { 8, 0, 2, false, NULL },
+                                        { 9, 0, 6, false, NULL },  { 10, 0, 7, false, NULL }, { 11, 0, 8, false, NULL } };
 
 typedef struct row_texts {
   const tm_explained_graph *explained;
@@ -218,7 +219,7 @@ static void print_changes(const page *p) {
 
 void tm_explained_node_print(const tm_explained_graph *explained, uint32_t node, tm_invocation *invocation) {
   const page          p = { explained, invocation->output, invocation->terminal.width, node };
-  const tm_table_look look = { .width = p.width, .color = invocation->terminal.color };
+  const tm_table_look look = tm_explained_table_look(invocation);
   row_texts           texts = { .explained = explained, .node = node };
   const tm_rows       rows = { columns, COLUMN_COUNT, candidate_row, &texts, UINT64_MAX, NULL };
   tm_node_explanation one = { .struct_size = sizeof one };

@@ -11,17 +11,17 @@
 #include "row_printer.h"
 
 /* Headings are short so that most of what a cost consists of fits into 80 cells.  What goes first is told below the table, too, or
-   is the sum of what stays. */
+   is a part of what stays; who, the verdict and the price always stay. */
 static const tm_column columns[] = {
   { "device", TM_COLUMN_TEXT, 0, "" },  { "verdict", TM_COLUMN_TEXT, 0, "" }, { "level", TM_COLUMN_TEXT, 0, "" },
   { "regret", TM_COLUMN_TEXT, 0, "" },  { "price", TM_COLUMN_TEXT, 0, "" },   { "total", TM_COLUMN_TEXT, 0, "" },
   { "formula", TM_COLUMN_TEXT, 0, "" }, { "corr(n)", TM_COLUMN_TEXT, 0, "" }, { "lower", TM_COLUMN_TEXT, 0, "" },
   { "copies", TM_COLUMN_TEXT, 0, "" },  { "setup", TM_COLUMN_TEXT, 0, "" } };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
-static const tm_column_view views[] = { { 0, 21, 0, false, NULL }, { 1, 0, 0, false, NULL }, { 2, 0, 8, false, NULL },
-                                        { 3, 0, 0, false, NULL },  { 4, 0, 6, false, NULL }, { 5, 0, 1, false, NULL },
-                                        { 6, 0, 5, false, NULL },  { 7, 0, 7, false, NULL }, { 8, 0, 4, false, NULL },
-                                        { 9, 0, 3, false, NULL },  { 10, 0, 2, false, NULL } };
+static const tm_column_view views[] = { { 0, 18, 0, false, NULL }, { 1, 0, 0, false, NULL }, { 2, 0, 8, false, NULL },
+                                        { 3, 0, 1, false, NULL },  { 4, 0, 0, false, NULL }, { 5, 0, 2, false, NULL },
+                                        { 6, 0, 6, false, NULL },  { 7, 0, 7, false, NULL }, { 8, 0, 5, false, NULL },
+                                        { 9, 0, 4, false, NULL },  { 10, 0, 3, false, NULL } };
 
 /* A table keeps no texts, so the rows' texts live here while one row is looked at. */
 typedef struct row_texts {
@@ -262,7 +262,7 @@ static void print_details(const tm_explained_op *explained, tm_output_stream *st
 void tm_explained_op_print(const tm_explained_op *explained, tm_invocation *invocation) {
   tm_output_stream      *stream = invocation->output;
   const uint32_t         width = invocation->terminal.width;
-  const tm_table_look    look = { .width = width, .color = invocation->terminal.color };
+  const tm_table_look    look = tm_explained_table_look(invocation);
   const tm_elsewhere_notes *absent = explained->absent;
   tm_explanation_summary summary = { .struct_size = sizeof summary };
   row_texts              texts = { .explained = explained };

@@ -18,9 +18,10 @@ static const tm_column columns[] = {
   { "device", TM_COLUMN_TEXT, 0, "" },    { "time", TM_COLUMN_TEXT, 0, "" },   { "why", TM_COLUMN_TEXT, 0, "" },
   { "next best", TM_COLUMN_TEXT, 0, "" }, { "regret", TM_COLUMN_TEXT, 0, "" }, { "moves with", TM_COLUMN_TEXT, 0, "" } };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
-static const tm_column_view views[] = { { 0, 0, 0, false, NULL },  { 1, 8, 1, false, NULL }, { 2, 0, 0, false, NULL },
-                                        { 3, 10, 0, false, NULL }, { 4, 0, 0, false, NULL }, { 5, 0, 0, false, NULL },
-                                        { 6, 10, 2, false, NULL }, { 7, 0, 0, false, NULL }, { 8, 0, 3, false, NULL } };
+/* A node's number, its device and its time always stay; what would move it is said below the table, too. */
+static const tm_column_view views[] = { { 0, 0, 0, false, NULL },  { 1, 8, 4, false, NULL }, { 2, 0, 1, false, NULL },
+                                        { 3, 10, 0, false, NULL }, { 4, 0, 0, false, NULL }, { 5, 0, 2, false, NULL },
+                                        { 6, 10, 5, false, NULL }, { 7, 0, 3, false, NULL }, { 8, 0, 6, false, NULL } };
 
 typedef struct row_texts {
   const tm_explained_graph *explained;
@@ -241,7 +242,7 @@ static void print_changes(const page *p, const tm_plan_summary *summary) {
 
 void tm_explained_graph_print(const tm_explained_graph *explained, tm_invocation *invocation) {
   const page          p = { explained, invocation->output, invocation->terminal.width };
-  const tm_table_look look = { .width = p.width, .color = invocation->terminal.color };
+  const tm_table_look look = tm_explained_table_look(invocation);
   row_texts           texts = { .explained = explained };
   const tm_rows       rows = { columns, COLUMN_COUNT, node_row, &texts, UINT64_MAX, NULL };
   tm_plan_summary     summary = { .struct_size = sizeof summary };

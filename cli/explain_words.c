@@ -58,6 +58,12 @@ void tm_part_append(char *text, size_t capacity, const char *head, const char *p
   if (part[0] != '\0' && used < capacity) snprintf(text + used, capacity - used, "%s%s%s", used == 0 ? "" : "; ", head, part);
 }
 
+tm_table_look tm_explained_table_look(const tm_invocation *invocation) {
+  return (tm_table_look){ .width = tm_arguments_has(&invocation->arguments, "wide") ? 0 : invocation->terminal.width,
+                          .color = invocation->terminal.color,
+                          .all_in = "--wide and --json show" };
+}
+
 void tm_explained_absent_print(const tm_explained_graph *explained, tm_output_stream *stream, size_t width) {
   const tm_elsewhere_notes *absent = explained->absent;
   for (uint32_t i = 0; i < absent->count; i++) tm_printable_sentence(stream, "note: ", absent->texts[i], width);

@@ -7,8 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "command.h"
 #include "elsewhere_notes.h"
 #include "output_stream.h"
+#include "row_printer.h"
 #include "tensormorph/tensormorph.h"
 
 /* An explanation and the graph that it is of. */
@@ -33,6 +35,9 @@ void tm_regret_describe(const tm_regret *regret, char *out, size_t capacity);
 const char *tm_why_name(uint32_t why);
 /* A sentence that compares what was chosen with what would be faster by itself. */
 void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity);
+
+/* --wide: as wide as it is. */
+tm_table_look tm_explained_table_look(const tm_invocation *invocation);
 
 /* "note: " lines of `absent`. */
 void tm_explained_absent_print(const tm_explained_graph *explained, tm_output_stream *stream, size_t width);

@@ -3,7 +3,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+
+#define SENTENCE_INDENT 4u      /* of lines below a head that is too wide to be indented by */
 
 size_t tm_printable_character(const char *text, size_t length) {
   static const struct { uint8_t mask, lead; uint32_t least; } forms[] = {
@@ -197,17 +200,17 @@ static size_t print_clean(tm_output_stream *stream, const char *text, size_t len
 
 size_t tm_printable_print(tm_output_stream *stream, const char *text) { return print_clean(stream, text, strlen(text)); }
 
-void tm_printable_wrap(tm_output_stream *stream, const char *text, size_t indent, size_t width) {
-  size_t column = indent;
+/* Words from `column` on, before the first of which none is on the line if that is `start`.  Returns the column behind the last. */
+static size_t wrap_words(tm_output_stream *stream, const char *text, size_t column, size_t start, size_t indent, size_t width) {
   while (*text != '\0') {
     const size_t word = strcspn(text, " \n");
     const size_t word_width = print_clean(NULL, text, word);
-    if (column > indent && width != 0 && column + 1 + word_width > width) {
+    if (column > start && width != 0 && column + 1 + word_width > width) {
       tm_output_char(stream, '\n');
       tm_output_repeat(stream, ' ', indent);
-      column = indent;
+      column = start = indent;
     }
-    if (column > indent) {
+    if (column > start) {
       tm_output_char(stream, ' ');
       column++;
     }
@@ -216,17 +219,29 @@ void tm_printable_wrap(tm_output_stream *stream, const char *text, size_t indent
     text += word;
     while (*text == ' ' || *text == '\n') text++;
   }
+  return column;
+}
+
+void tm_printable_wrap(tm_output_stream *stream, const char *text, size_t indent, size_t width) {
+  (void)wrap_words(stream, text, indent, indent, indent, width);
   tm_output_char(stream, '\n');
 }
 
+/* A head that would leave less than half of the line to what follows is broken as that is. */
 void tm_printable_sentence(tm_output_stream *stream, const char *head, const char *text, size_t width) {
-  tm_printable_wrap(stream, text, tm_printable_print(stream, head), width);
+  if (width == 0 || print_clean(NULL, head, strlen(head)) <= width / 2) {
+    tm_printable_wrap(stream, text, tm_printable_print(stream, head), width);
+    return;
+  }
+  const size_t column = wrap_words(stream, head, 0, 0, SENTENCE_INDENT, width);
+  (void)wrap_words(stream, text, column, 0, SENTENCE_INDENT, width);
+  tm_output_char(stream, '\n');
 }
 
 void tm_printable_about(tm_output_stream *stream, const char *name, const char *text, size_t width) {
-  const size_t name_width = tm_printable_print(stream, name);
-  tm_output_text(stream, ": ");
-  tm_printable_wrap(stream, text, name_width + 2, width);
+  char head[512];
+  snprintf(head, sizeof head, "%s: ", name);
+  tm_printable_sentence(stream, head, text, width);
 }
 
 void tm_printable_end_at_word(char *text, size_t most) {

@@ -42,7 +42,7 @@ size_t tm_printable_print(tm_output_stream *stream, const char *text);
 /* Prints words, breaking lines before column `width`; continued lines start at `indent`, as does the first, which is
    taken to be there already.  Ends with a newline.  width 0: no limit. */
 void tm_printable_wrap(tm_output_stream *stream, const char *text, size_t indent, size_t width);
-/* "head" and then words, which are broken as above and indented by the head. */
+/* "head" and then words, which are broken as above and indented by the head, or by little where it takes most of the line. */
 void tm_printable_sentence(tm_output_stream *stream, const char *head, const char *text, size_t width);
 /* "name: words" likewise. */
 void tm_printable_about(tm_output_stream *stream, const char *name, const char *text, size_t width);

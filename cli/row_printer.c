@@ -164,6 +164,19 @@ static void print_row(const tm_rows *rows, const tm_column_view *views, uint32_t
   tm_output_char(stream, '\n');
 }
 
+/* "(2 columns had no room: copies, setup; --json shows all)" */
+static void print_left_out(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, const tm_layout_column *layout,
+                           uint32_t dropped, const tm_table_look *look, tm_output_stream *stream) {
+  char     text[TM_MAX_COLUMNS * 32 + 160];
+  size_t   used = (size_t)snprintf(text, sizeof text, "(%u column%s had no room", dropped, dropped == 1 ? "" : "s");
+  uint32_t told = 0;
+  for (uint32_t i = 0; i < view_count; i++)
+    if (layout[i].width == 0)
+      used += (size_t)snprintf(text + used, sizeof text - used, "%s%.28s", told++ == 0 ? ": " : ", ", heading_of(rows, &views[i]));
+  snprintf(text + used, sizeof text - used, "; %.80s all)", look->all_in);
+  tm_printable_wrap(stream, text, 0, look->width);
+}
+
 uint32_t tm_rows_print_table(const tm_rows *rows, const tm_column_view *views, uint32_t view_count,
                              const tm_table_look *look, tm_output_stream *stream) {
   tm_layout_column layout[TM_MAX_COLUMNS] = { { 0 } };
@@ -174,6 +187,7 @@ uint32_t tm_rows_print_table(const tm_rows *rows, const tm_column_view *views, u
   print_heading(rows, views, view_count, layout, look, stream);
   for (uint64_t row = 0; row < rows->count && stream->error == 0 && take_row(rows, row, cells); row++)
     print_row(rows, views, view_count, layout, look, cells, stream);
+  if (dropped != 0 && look->all_in != NULL) print_left_out(rows, views, view_count, layout, dropped, look, stream);
   return dropped;
 }
 

@@ -51,9 +51,10 @@ typedef struct tm_table_look {
   uint32_t indent;
   bool     color;
   tm_row_paint_fn paint;                /* NULL: none but alerts */
+  const char     *all_in;               /* what shows the columns that had no room: "--json shows"; NULL: nothing is said of them */
 } tm_table_look;
 
-/* The table with its heading line.  Returns how many columns had no room. */
+/* The table with its heading line, and below it which columns had no room.  Returns how many. */
 uint32_t tm_rows_print_table(const tm_rows *rows, const tm_column_view *views, uint32_t view_count,
                              const tm_table_look *look, tm_output_stream *stream);
 

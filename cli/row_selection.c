@@ -176,10 +176,6 @@ void tm_row_selection_print(const tm_row_selection *selection, const tm_rows *ro
   if (selection->is_wide) look.width = 0;
   /* Columns that were asked for by name are never left out. */
   for (uint32_t i = 0; selection->columns != NULL && i < count; i++) views[i].drop_rank = 0;
-  const uint32_t dropped = tm_rows_print_table(rows, views, count, &look, stream);
-  char           text[128];
-  if (dropped == 0) return;
-  snprintf(text, sizeof text, "(%u column%s had no room; %s all)", dropped, dropped == 1 ? "" : "s",
-           selection->has_no_flags ? "--json shows" : "--wide, --columns, --csv and --json show");
-  tm_printable_wrap(stream, text, 0, look.width);
+  look.all_in = selection->has_no_flags ? "--json shows" : "--wide, --columns, --csv and --json show";
+  tm_rows_print_table(rows, views, count, &look, stream);
 }

@@ -20,7 +20,7 @@ _tensormorph_options() {
       echo "--output --linear --slerp --task --ties --dare --base --weight --density --t --scale --dtype --seed --normalize" \
         "--no-normalize --rescale --no-rescale --missing --rows --other --recipe --shard-size --dry-run --wide --force --top" \
         "--max-header" ;;
-    explain) echo "$operation --graph --node --repeats" ;;
+    explain) echo "$operation --graph --node --repeats --wide" ;;
     bench) echo "$operation --repeat --min-time" ;;
     profile) echo "--force" ;;
     calibrate) echo "--seconds" ;;

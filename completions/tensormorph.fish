@@ -116,6 +116,7 @@ complete -c tensormorph -n $operation -l constant -x -d "this input never change
 complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l graph -r -F -d "explain a saved graph"
 complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l node -x -d "only this node of the graph"
 complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l repeats -x -d "how often it will run"
+complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l wide -d "all columns of the table"
 complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l repeat -x -d "measure exactly so many runs"
 complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l min-time -x -d "measure at least so long"
 

@@ -2,6 +2,7 @@
 """explain --graph: the placement of a saved graph as text and JSON; its numbers add up, and what it says would be is so."""
 
 import json
+import re
 
 import harness
 from zoo import ZOO
@@ -153,6 +154,23 @@ class ExplainGraph(harness.CommandTest):
                     out = self.run_command("explain", "--graph", path, *more, *TWO_QUEUES, COLUMNS=str(columns))[0]
                     self.assertLessEqual(max(map(len, out.splitlines())), columns, out)
                     self.assertFalse([line for line in out.splitlines() if line != line.rstrip()])
+
+    def test_what_has_no_room_is_told(self):
+        """From 40 columns up who, when and how dear stays, and what does not is named; --wide shows it."""
+        path = self.perceptron()
+        add = ("add", "--dtype", "f32", "--shape", "64x64")
+        graph, node = ("--graph", path), ("--graph", path, "--node", "1")
+        for asked, kept in ((graph, ("node", "device", "time")), (node, ("device", "verdict", "total")), (add, ("device", "verdict", "price"))):
+            wide = self.run_command("explain", *asked, *TWO_QUEUES, "--wide", COLUMNS="40")[0]
+            every = re.split(r"  +", next(line for line in wide.splitlines() if re.match(r"(node +name|device) ", line)))
+            self.assertNotIn("had no room", wide)
+            for columns in (40, 50, 64, 80, 100, 120):
+                out = self.run_command("explain", *asked, *TWO_QUEUES, COLUMNS=str(columns))[0]
+                self.assertLessEqual(max(map(len, out.splitlines())), columns, out)
+                shown = re.split(r"  +", next(line for line in out.splitlines() if re.match(r"(node|device)  ", line)))
+                told = re.search(r"\(\d+ columns? had no room: (.*?); --wide and --json show all\)", " ".join(out.split()))
+                self.assertEqual({*shown, *(told[1].split(", ") if told else ())}, set(every))
+                self.assertLessEqual(set(kept), set(shown))
 
     def test_a_line_a_node(self):
         out = self.run_command("explain", "--graph", self.perceptron(), COLUMNS="80")[0]

@@ -74,6 +74,21 @@ static void wraps_words(void **state) {
   assert_string_equal(output_buffer_text(&buffer), "no limit at all\n");
 }
 
+/* What follows a head that takes most of the line is not pressed into the rest of it. */
+static void breaks_a_wide_head(void **state) {
+  output_buffer buffer;
+  (void)state;
+  output_buffer_init(&buffer);
+  tm_printable_sentence(&buffer.stream, "node 12 'some.name': ", "add a 64x64 -> b", 24);
+  assert_string_equal(output_buffer_text(&buffer), "node 12 'some.name': add\n    a 64x64 -> b\n");
+  output_buffer_init(&buffer);
+  tm_printable_sentence(&buffer.stream, "node 12 'some.name': ", "add a 64x64 -> b", 12);
+  assert_string_equal(output_buffer_text(&buffer), "node 12\n    'some.name':\n    add a\n    64x64 ->\n    b\n");
+  output_buffer_init(&buffer);
+  tm_printable_sentence(&buffer.stream, "node: ", "add a b", 12);
+  assert_string_equal(output_buffer_text(&buffer), "node: add a\n      b\n");
+}
+
 static void prints_names_of_strangers(void **state) {
   (void)state;
   static output_buffer buffer;
@@ -101,7 +116,7 @@ static void ends_at_a_word(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(neutralizes_controls), cmocka_unit_test(cuts_between_characters),
                                       cmocka_unit_test(counts_cells), cmocka_unit_test(shortens_in_the_middle),
-                                      cmocka_unit_test(wraps_words), cmocka_unit_test(prints_names_of_strangers),
+                                      cmocka_unit_test(wraps_words), cmocka_unit_test(breaks_a_wide_head), cmocka_unit_test(prints_names_of_strangers),
                                       cmocka_unit_test(ends_at_a_word) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

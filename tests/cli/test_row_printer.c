@@ -50,6 +50,19 @@ static const char *table(uint32_t width, bool color, uint32_t *out_dropped) {
   return output_buffer_text(&buffer);
 }
 
+/* Who is told how to see all is told what is not there. */
+static void names_what_had_no_room(void **state) {
+  static output_buffer buffer;
+  const tm_table_look  look = { .width = 24, .all_in = "--wide shows" };
+  (void)state;
+  output_buffer_init(&buffer);
+  const uint32_t dropped = tm_rows_print_table(&sample, views, 5, &look, &buffer.stream);
+  const char    *line = strchr(output_buffer_text(&buffer), '(');
+  assert_int_equal(dropped, 2);
+  assert_non_null(line);
+  assert_string_equal(line, "(2 columns had no room:\nshape, bytes; --wide\nshows all)\n");
+}
+
 static void aligns_columns(void **state) {
   (void)state;
   uint32_t dropped = 9;
@@ -246,7 +259,7 @@ static void shows_shares_and_paints_rows(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(shows_shares_and_paints_rows),
-                                      cmocka_unit_test(aligns_columns),
+                                      cmocka_unit_test(aligns_columns), cmocka_unit_test(names_what_had_no_room),
                                       cmocka_unit_test(pads_nothing_for_one_long_name),
     cmocka_unit_test(fits_the_width),
                                       cmocka_unit_test(colours_only_when_asked),
