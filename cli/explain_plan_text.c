@@ -117,7 +117,7 @@ static void describe_bound(const tm_plan_summary *summary, char *text, size_t ca
   if (summary->bound_ns == 0 || summary->bound_ns > summary->total_ns) text[0] = '\0';
   else if (summary->bound_ns == summary->total_ns) snprintf(text, capacity, "; no placement takes less");
   else
-    snprintf(text, capacity, "; no placement takes less than %s, so %.1f %% is the most that is lost",
+    snprintf(text, capacity, "; no placement takes less than %s, so at most %.1f %% of it could be saved",
              tm_quantity_duration(summary->bound_ns, &bound),
              100.0 * (double)(summary->total_ns - summary->bound_ns) / (double)summary->total_ns);
 }
@@ -194,7 +194,7 @@ static void print_critical(const page *p, const tm_plan_summary *summary) {
 /* ---- other plans ---- */
 
 static const char *plan_name(const tm_rejected_plan *plan, char *text, size_t capacity) {
-  if (strcmp(plan->name, "single-device") == 0) snprintf(text, capacity, "all on %s that it can", plan->device_name);
+  if (strcmp(plan->name, "single-device") == 0) snprintf(text, capacity, "everything that %s can run on it", plan->device_name);
   else if (strcmp(plan->name, "cheapest-sum") == 0) snprintf(text, capacity, "the cheapest sum");
   else snprintf(text, capacity, "%s", plan->name);
   return text;
