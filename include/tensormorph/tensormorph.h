@@ -201,7 +201,7 @@ typedef struct tm_device_description {
   uint32_t    opened;                   /* 1 once something ran on it */
   uint64_t    epoch;
   uint64_t    launch_count;             /* operations run so far */
-  uint64_t    violation_count;          /* broken promises so far */
+  uint64_t    violation_count;          /* broken promises held against it: the sum of its violations' counts */
   /* How far its declared costs are from what was measured, over everything that ran there, in earlier processes too. */
   double      cost_factor;              /* measured over declared, the geometric mean; 1: nothing was measured */
   double      cost_spread;              /* standard deviation of single measurements around it, as a factor; 1: none */

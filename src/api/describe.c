@@ -91,7 +91,7 @@ tm_status tm_device_describe(tm_context *context, uint32_t device, tm_device_des
     .opened = atomic_load(&slot->is_open),
     .epoch = atomic_load(&slot->epoch),
     .launch_count = atomic_load(&slot->launch_count),
-    .violation_count = atomic_load(&slot->violation_count),
+    .violation_count = tm_health_count_of(&context->health, slot),
     .cost_factor = exp2((double)honesty.mean / (double)TM_LOG2_ONE),
     .cost_spread = exp2((double)honesty.spread / (double)TM_LOG2_ONE),
     .cost_samples = honesty.samples,

@@ -54,13 +54,28 @@ uint64_t tm_correction_bucket_of(const tm_operation *operation, const tm_work *w
 /* ---- the time of an operation ---- */
 
 #define LEVELS 3
-static const uint32_t spreads[LEVELS] = { TM_SPREAD_DEVICE, TM_SPREAD_CLASS, TM_SPREAD_BUCKET };
 static const tm_belief declared = { 0, 0 };
 
 static void levels_of(const tm_correction_key *key, tm_correction_entry_key out_keys[LEVELS]) {
   out_keys[0] = (tm_correction_entry_key){ TM_CORRECTION_DEVICE, key->device, 0 };
   out_keys[1] = (tm_correction_entry_key){ TM_CORRECTION_CLASS, key->device, (uint64_t)key->op_class };
   out_keys[2] = (tm_correction_entry_key){ TM_CORRECTION_BUCKET, key->device, key->bucket };
+}
+
+typedef const tm_correction_state *(*state_fn)(const tm_correction_entry *entry);
+static const tm_correction_state *live_of(const tm_correction_entry *entry) { return &entry->node.live; }
+static const tm_correction_state *told_of(const tm_correction_entry *entry) { return &entry->node.told; }
+
+/* What the device's other classes tell of this one.  The device's own entry does not: it knows how often, not in what. */
+static tm_class_prior prior_of(tm_correction *correction, const tm_correction_key *key, state_fn state_of) {
+  const tm_correction_state *others[TM_CLASS_COUNT];
+  uint32_t count = 0;
+  for (uint64_t i = 0; i < TM_CLASS_COUNT; i++) {
+    const tm_correction_entry_key other = { TM_CORRECTION_CLASS, key->device, i };
+    const tm_correction_entry *entry = i == (uint64_t)key->op_class ? NULL : tm_correction_entry_find(correction, &other);
+    if (entry != NULL) others[count++] = state_of(entry);
+  }
+  return tm_class_prior_of(others, count);
 }
 
 static tm_correction_entry_key work_of(const tm_correction_key *key) {
@@ -118,20 +133,28 @@ static bool is_surprised(tm_correction *correction, const tm_correction_key *key
   return entry != NULL && tm_correction_state_is_surprised(&entry->node.live, x);
 }
 
+/* How far the entry's measurements may be from what is above it. */
+static uint32_t spread_at(uint32_t level, const tm_class_prior *prior) {
+  return level == 0 ? TM_SPREAD_DEVICE : level == 1 ? prior->spread : TM_SPREAD_BUCKET;
+}
+
 /* Each level learns against what those above expected before this measurement.  What is measured varies with what runs, so
    only a bucket can tell that the device changed. */
 static bool learn_levels(tm_correction *correction, const tm_correction_key *key, int64_t x, bool is_surprise) {
   tm_correction_entry_key keys[LEVELS];
+  const tm_class_prior prior = prior_of(correction, key, live_of);
   tm_belief before = declared, after = declared;
   bool tell = false;
   levels_of(key, keys);
   for (uint32_t i = 0; i < LEVELS; i++) {
     tm_correction_entry *entry = tm_correction_entry_add(correction, &keys[i]);
     if (entry == NULL) break;
+    if (i == 1) before = after = prior.belief;
+    const uint32_t spread = spread_at(i, &prior);
     const int64_t expected = i + 1 < LEVELS ? before.mean : nearer(correction, key, x, before.mean);
-    before = tm_belief_refine(before, &entry->node.live, spreads[i]);
+    before = tm_belief_refine(before, &entry->node.live, spread);
     tm_correction_node_learn(&entry->node, x, expected, is_surprise || i + 1 == LEVELS);
-    after = tm_belief_refine(after, &entry->node.live, spreads[i]);
+    after = tm_belief_refine(after, &entry->node.live, spread);
     tell |= tm_correction_entry_changed(correction, entry, after.mean);
   }
   return tell;
@@ -174,10 +197,10 @@ void tm_correction_learn(tm_correction *correction, const tm_correction_key *key
   tm_mutex_unlock(&correction->lock);
 }
 
-static const tm_correction_state *told_of(tm_correction *correction, const tm_correction_entry_key *key) {
+static const tm_correction_state *told_at(tm_correction *correction, const tm_correction_entry_key *key) {
   static const tm_correction_state nothing;
   const tm_correction_entry *entry = tm_correction_entry_find(correction, key);
-  return entry == NULL ? &nothing : &entry->node.told;
+  return entry == NULL ? &nothing : told_of(entry);
 }
 
 static int64_t spread_of(uint64_t variance) { return (int64_t)tm_square_root(variance) << 16; }
@@ -197,7 +220,7 @@ typedef struct work_view {
 
 static work_view view_work(tm_correction *correction, const tm_correction_key *key) {
   const tm_correction_entry_key class_key = work_of(key);
-  const tm_correction_state *rate = told_of(correction, &class_key);
+  const tm_correction_state *rate = told_at(correction, &class_key);
   uint32_t steps = 0;
   const tm_correction_entry *neighbour = find_neighbour(correction, key, &steps);
   if (neighbour != NULL) return (work_view){ by_neighbour(neighbour, steps, key), true, true };
@@ -219,18 +242,19 @@ static int64_t expect_of_try(const tm_belief *levels, const work_view *work) {
 tm_correction_estimate tm_correction_look(tm_correction *correction, const tm_correction_key *key) {
   tm_correction_entry_key keys[LEVELS];
   uint64_t samples[LEVELS];
-  tm_belief belief = declared;
   levels_of(key, keys);
   tm_mutex_lock(&correction->lock);
   const work_view work = view_work(correction, key);
+  const tm_class_prior prior = prior_of(correction, key, told_of);
+  tm_belief belief = prior.belief;
   for (uint32_t i = 0; i < LEVELS; i++) {
-    const tm_correction_state *state = told_of(correction, &keys[i]);
+    const tm_correction_state *state = told_at(correction, &keys[i]);
     if (i + 1 == LEVELS) belief = choose_prior(&belief, &work, state);
-    belief = tm_belief_refine(belief, state, spreads[i]);
+    if (i != 0) belief = tm_belief_refine(belief, state, spread_at(i, &prior));
     samples[i] = state->samples;
   }
   const bool has_work = samples[2] == 0 && work.is_there;
-  if (has_work && is_beyond_measure(told_of(correction, &keys[0]))) belief = work.belief;
+  if (has_work && is_beyond_measure(told_at(correction, &keys[0]))) belief = work.belief;
   tm_mutex_unlock(&correction->lock);
   const int64_t spread = spread_of(belief.variance);
   const int64_t hope = hope_of(belief.mean, spread), other_hope = hope_of(work.belief.mean, spread_of(work.belief.variance));
@@ -279,9 +303,9 @@ void tm_correction_learn_setup(tm_correction *correction, uint32_t device, uint6
 uint64_t tm_correction_setup_ns(tm_correction *correction, uint32_t device, uint64_t key, uint64_t declared_ns) {
   const tm_correction_entry_key at_device = { TM_CORRECTION_SETUP_DEVICE, device, 0 }, itself = { TM_CORRECTION_SETUP, device, key };
   tm_mutex_lock(&correction->lock);
-  const tm_correction_state *own = told_of(correction, &itself);
+  const tm_correction_state *own = told_at(correction, &itself);
   const bool is_known = own->samples >= (declared_ns == 0 ? 2 : 1);
-  const int64_t log2 = is_known ? own->mean : tm_belief_refine(declared, told_of(correction, &at_device), TM_SPREAD_DEVICE).mean;
+  const int64_t log2 = is_known ? own->mean : tm_belief_refine(declared, told_at(correction, &at_device), TM_SPREAD_DEVICE).mean;
   tm_mutex_unlock(&correction->lock);
   return tm_log2_multiply(is_known ? TM_SETUP_UNIT_NS : declared_ns, log2, TM_LARGEST_COST_NS);
 }

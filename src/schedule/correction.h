@@ -2,7 +2,9 @@
 /*
  * correction.h - how far declared costs are from the truth, learned from what was measured.  Of an operation's time a
  * factor is held at three levels, device -> operation class -> bucket (operation, formats, size), each shrunk towards the
- * one above by how little was seen of it, so that one measurement of one thing already corrects a whole device.  The same
+ * one above by how little was seen of it, so that one measurement of one thing already corrects its whole class.  What is
+ * above a class is what the device's other classes have in common (tm_class_prior_of), so that one measured class corrects the
+ * others by half of its logarithm, and all of them together a new one nearly whole.  The same
  * is held of what is paid once, and of copies between two memories.  Beside them stands the time as it follows from the
  * core's own count of the work alone: it tells what a device may be good for whose declarations are no good, and where they
  * vary beyond all measure it takes their place until the thing itself was measured.

@@ -25,7 +25,44 @@ tm_belief tm_belief_refine(tm_belief above, const tm_correction_state *state, ui
                       .variance = (uint64_t)(tm_fraction_of(own, TM_NOISE, all) + inherited) };
 }
 
+#define COMMON_SPREAD (TM_SPREAD_DEVICE / 2)
+
+/* Of one class: how much of its mean is not noise, in TM_WEIGHT_ONE. */
+static int64_t sureness(const tm_correction_state *state) {
+  const int64_t information = (int64_t)state->weight * COMMON_SPREAD / TM_WEIGHT_ONE;
+  return information * TM_WEIGHT_ONE / (information + TM_NOISE);
+}
+
+/* The square of a difference of logarithms, in 2^-32. */
+static uint64_t square_of(int64_t residual) {
+  const int64_t coarse = residual / (INT64_C(1) << 16);
+  return (uint64_t)(coarse * coarse);
+}
+
 static int64_t clip(int64_t value, int64_t limit) { return value > limit ? limit : value < -limit ? -limit : value; }
+
+/* Of the variances, in 2^-32, of what the classes have in common and between them; `known` classes have that mean. */
+static tm_class_prior class_prior(int64_t mean, int64_t common, int64_t between, int64_t known) {
+  const int64_t shared = common / TM_WEIGHT_ONE * known, all = (shared + between) >> TM_VARIANCE_BITS;
+  const int64_t furthest = 2 * ((int64_t)tm_square_root((uint64_t)between) << 16);
+  const int64_t own = tm_fraction_of(mean, between >> TM_VARIANCE_BITS, all);
+  const uint64_t spread = tm_min_u64((uint64_t)between >> TM_VARIANCE_BITS, UINT32_MAX);
+  return (tm_class_prior){ { mean - clip(own, furthest), (uint64_t)tm_fraction_of(common, between >> TM_VARIANCE_BITS, all) },
+                           (uint32_t)tm_max_u64(spread, TM_SPREAD_CLASS) };
+}
+
+tm_class_prior tm_class_prior_of(const tm_correction_state *const *others, uint32_t count) {
+  const int64_t common = (int64_t)COMMON_SPREAD << TM_VARIANCE_BITS;
+  int64_t known = 0, sum = 0, between = common;
+  for (uint32_t i = 0; i < count; i++) {
+    known += sureness(others[i]);
+    sum += sureness(others[i]) * others[i]->mean;
+  }
+  const int64_t mean = known == 0 ? 0 : sum / known;
+  for (uint32_t i = 0; i < count; i++) between += (int64_t)square_of(others[i]->mean - mean) / TM_WEIGHT_ONE * sureness(others[i]);
+  between = tm_fraction_of(between, TM_WEIGHT_ONE, known > TM_WEIGHT_ONE ? known : TM_WEIGHT_ONE);
+  return class_prior(mean, common, between, known);
+}
 
 /* How many residuals in a row are at least that large, and of one sign. */
 static int32_t count_row(int32_t before, int64_t residual, int64_t least) {
@@ -40,12 +77,6 @@ static bool has_drifted(tm_correction_state *state, int64_t residual) {
   state->lean = count_row(state->lean, residual, SMALL_RESIDUAL);
   if (state->lean >= LEAN_LENGTH || state->lean <= -LEAN_LENGTH) state->weight = (uint32_t)tm_min_u64(state->weight, LEAN_WEIGHT);
   return state->drift >= DRIFT_LENGTH || state->drift <= -DRIFT_LENGTH;
-}
-
-/* The square of a difference of logarithms, in 2^-32. */
-static uint64_t square_of(int64_t residual) {
-  const int64_t coarse = residual / (INT64_C(1) << 16);
-  return (uint64_t)(coarse * coarse);
 }
 
 static void add_sample(tm_correction_state *state, int64_t residual, uint64_t square) {

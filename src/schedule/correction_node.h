@@ -16,7 +16,7 @@
 
 /* Variances of logarithms to base 2, in 2^-12. */
 #define TM_SPREAD_DEVICE 34099u /* (2.0 / ln 2)^2: of a device, whatever it declares */
-#define TM_SPREAD_CLASS   2131u /* (0.5 / ln 2)^2: of a class of operations, given the device */
+#define TM_SPREAD_CLASS   2131u /* (0.5 / ln 2)^2: of a class of operations, given the device, at the least */
 #define TM_SPREAD_BUCKET  1044u /* (0.35 / ln 2)^2: of one operation and size, given the class */
 #define TM_NOISE           341u /* (0.2 / ln 2)^2: of one measurement */
 
@@ -46,6 +46,22 @@ typedef struct tm_belief {
 /* `spread`: TM_SPREAD_* of this level.  With n measurements of mean m and w = n s^2 / (n s^2 + noise^2) the estimate is
    above + w (m - above), and its variance (1-w) s^2 + (1-w)^2 * (variance above). */
 tm_belief tm_belief_refine(tm_belief above, const tm_correction_state *state, uint32_t spread);
+
+/* What other classes of a device say of one, and how far (TM_SPREAD_*) it may be from that. */
+typedef struct tm_class_prior {
+  tm_belief belief;
+  uint32_t  spread;
+} tm_class_prior;
+
+/*
+ * How much the classes of a device differ can only be seen from classes, however often each ran.  Half of TM_SPREAD_DEVICE,
+ * h^2, is given to what they have in common and half, as one observation, to how they differ.  Of k of them with the mean m
+ * and the sum of squared distances q, each counted by how sure it is, the variance between classes is s^2 = (h^2 + q) / k and
+ * the estimate of another one w m, where w = h^2 / (h^2 + s^2 / k) = k^2 / (k^2 + 1 + q / h^2).  So one class moves another by
+ * half of its logarithm, two that agree by 4/5, three by 9/10; and such as contradict each other by less.  No class is
+ * thought to be further than 2 s from the others, though: what is beyond must be common to all (costs without any sense).
+ */
+tm_class_prior tm_class_prior_of(const tm_correction_state *const *others, uint32_t count);
 
 /* Takes a measurement; `above` is what the levels above expect.  may_drift: many that are far off in one direction mean that
    the device changed, and not that something else is measured now. */

@@ -204,6 +204,15 @@ const tm_health_record *tm_health_at(tm_health *health, uint32_t index) {
   return record;
 }
 
+uint64_t tm_health_count_of(tm_health *health, const tm_device_slot *device) {
+  uint64_t count = 0;
+  tm_mutex_lock(&health->lock);
+  for (const tm_health_record *record = health->records; record != NULL; record = record->next)
+    if (record->device == device && is_in_force(record)) count += atomic_load(&record->count);
+  tm_mutex_unlock(&health->lock);
+  return count;
+}
+
 const char *tm_health_device_reason(tm_health *health, const tm_device_slot *device) {
   const tm_work_kind itself = { .op = TM_OP_NONE }, at_the_end = { .op = TM_WORK_SHUTDOWN };
   tm_mutex_lock(&health->lock);

@@ -49,6 +49,8 @@ bool tm_health_is_quarantined(tm_health *health, const tm_device_slot *device, c
 
 /* The record at `index` of those in force; NULL past the last. */
 const tm_health_record *tm_health_at(tm_health *health, uint32_t index);
+/* How often the device broke promises that are held against it, in earlier processes too: the sum of its records. */
+uint64_t tm_health_count_of(tm_health *health, const tm_device_slot *device);
 /* Why the device as such is quarantined; NULL if no record says so. */
 const char *tm_health_device_reason(tm_health *health, const tm_device_slot *device);
 

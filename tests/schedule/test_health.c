@@ -60,6 +60,9 @@ static void a_broken_promise_is_remembered_and_forgiven(void **state) {
   faulty_case_open(&next);
   assert_int_equal(count_violations(next.context), 1);
   const tm_violation_description found = violation_at(next.context, 0);
+  tm_device_description device = { .struct_size = sizeof device };
+  assert_int_equal(tm_device_describe(next.context, found.device, &device), TM_OK);
+  assert_true(found.count != 0 && device.violation_count == found.count);
   assert_int_equal(found.remembered, 1);
   assert_int_equal(found.count, 1);
   assert_non_null(strstr(found.reason, "internal error"));

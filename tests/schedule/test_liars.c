@@ -14,7 +14,7 @@
 #define OPERATIONS 5000
 #define FIRST_CALL_NS 5e8       /* beyond what later ones take */
 
-typedef enum manner { STEADY, BY_SIZE, LARGE_ONLY, RANDOM, DRIFTING, THROTTLED, SLOW_FIRST, NOISY } manner;
+typedef enum manner { STEADY, BY_SIZE, LARGE_ONLY, RANDOM, DRIFTING, THROTTLED, SLOW_FIRST, NOISY, COPIES_ONLY } manner;
 
 /* What a device really takes, and what it makes of that. */
 typedef struct truth {
@@ -38,9 +38,9 @@ static double some_factor(uint64_t value, int most) {
 static double true_ns(const truth *t, uint64_t elements) { return t->launch_ns + t->element_ns * (double)elements; }
 
 static uint64_t virtual_ns(const fake_control *control, uint32_t op, uint64_t elements, uint64_t launch) {
-  (void)op;
   const truth *t = control->user;
   double ns = true_ns(t, elements);
+  if (t->how == COPIES_ONLY && op == TM_OP_COPY) ns /= 8;
   if (t->how == DRIFTING) ns *= 1 + 2.0 * (double)launch / OPERATIONS;
   if (t->how == THROTTLED && launch > OPERATIONS / 2) ns *= 3;
   if (t->how == SLOW_FIRST && launch == 0) ns += FIRST_CALL_NS;
@@ -194,6 +194,20 @@ static void other_lies(void **state) {
   assert_at_most(worst_of(1, SLOW_FIRST, false, "honest, slow first call"), 1.05);
 }
 
+/* It declares five times what the honest one does, and is right but for copies, which it does in an eighth. */
+static void one_class_tells_little_of_another(void **state) {
+  (void)state;
+  const truth truths[2] = { { 20000, 1000, 1, STEADY }, { 100000, 5000, 1, COPIES_ONLY } };
+  world w;
+  open_world(&w, truths, 2, NULL);
+  uint32_t device = 0;
+  for (int i = 0; i < 1000; i++) device = run(&w, 0, TM_OP_COPY, 0);
+  assert_int_equal(device, 1);
+  assert_int_equal(run(&w, 0, TM_OP_NEG, 0), 0);
+  assert_int_equal(run(&w, 1, TM_OP_NEG, 0), 0);
+  close_world(&w);
+}
+
 static void numbers_without_sense(void **state) {
   (void)state;
   assert_at_most(worst_of(0, STEADY, false, "declares 0"), 1.10);
@@ -268,6 +282,7 @@ int main(void) {
     cmocka_unit_test(optimists),
     cmocka_unit_test(pessimists),
     cmocka_unit_test(other_lies),
+    cmocka_unit_test(one_class_tells_little_of_another),
     cmocka_unit_test(numbers_without_sense),
     cmocka_unit_test(one_run_with_an_optimist),
     cmocka_unit_test(one_run_with_a_device_that_shares_the_cores),

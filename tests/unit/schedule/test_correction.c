@@ -13,7 +13,7 @@
 #include "schedule/correction.h"
 
 #define DECLARED_NS UINT64_C(1000000)
-#define PRICES_DIGEST UINT64_C(0x3456bc7499b4988e)
+#define PRICES_DIGEST UINT64_C(0x949250f5e6663645)
 
 typedef struct fixture {
   tm_memory     memory;
@@ -76,7 +76,7 @@ static void levels_share_what_was_learned(void **state) {
   open_fixture(&f);
   learn(&f, &key_a, 10, 12);
   assert_near(factor(&f, &key_b), 10, 1.3);     /* another size */
-  assert_near(factor(&f, &key_c), 10, 1.3);     /* another class */
+  assert_near(factor(&f, &key_c), sqrt(10), 1.2);       /* another class, of which one alone tells half */
   learn(&f, &key_c, 2, 12);
   assert_near(factor(&f, &key_c), 2, 1.1);
   assert_near(factor(&f, &key_a), 10, 1.1);
@@ -84,6 +84,45 @@ static void levels_share_what_was_learned(void **state) {
   assert_int_equal(estimate.bucket_samples, 0);
   assert_int_equal(estimate.samples, 12);
   close_fixture(&f);
+}
+
+/* Declared eight times too dear in one class: what another declares five times cheaper elsewhere is cheaper still. */
+static void one_class_tells_little_of_another(void **state) {
+  (void)state;
+  static const tm_correction_key there[] = { { 0, TM_CLASS_MOVE, 1, 0 }, { 0, TM_CLASS_MOVE, 2, 0 }, { 0, TM_CLASS_MOVE, 3, 0 } };
+  for (uint32_t buckets = 1; buckets <= 3; buckets++) {
+    for (int sign = -1; sign <= 1; sign += 2) {
+      fixture f;
+      open_fixture(&f);
+      for (uint32_t i = 0; i < buckets; i++) learn(&f, &there[i], exp2(3.0 * sign), 60);
+      assert_near(factor(&f, &there[0]), exp2(3.0 * sign), 1.05);
+      assert_near(factor(&f, &key_c), exp2(1.5 * sign), 1.1);
+      close_fixture(&f);
+    }
+  }
+}
+
+/* What several classes agree in is the device's own; where they contradict each other, the next may be anything between. */
+static void classes_that_agree_tell_of_the_next(void **state) {
+  (void)state;
+  static const double weights[] = { 0, 1.0 / 2, 4.0 / 5, 9.0 / 10, 16.0 / 17, 25.0 / 26 };
+  fixture f, torn;
+  open_fixture(&f);
+  open_fixture(&torn);
+  int64_t spread = INT64_MAX;
+  for (uint64_t i = 0; i < 6; i++) {
+    const tm_correction_estimate estimate = tm_correction_look(&f.correction, &key_c);
+    assert_near(number_of(estimate.factor), pow(8, weights[i]), 1.1);
+    assert_true(estimate.spread < spread);
+    spread = estimate.spread;
+    const tm_correction_key next = { 0, (tm_op_class)i, 100 + i, 0 };
+    learn(&f, &next, 8, 20);
+    learn(&torn, &next, i % 2 == 0 ? 8 : 1.0 / 8, 20);
+  }
+  assert_near(factor(&torn, &key_c), 1, 1.1);
+  assert_true(tm_correction_look(&torn.correction, &key_c).spread > 2 * spread);
+  close_fixture(&f);
+  close_fixture(&torn);
 }
 
 static void one_outlier_moves_little(void **state) {
@@ -458,6 +497,8 @@ int main(void) {
     cmocka_unit_test(nothing_seen_changes_nothing),
     cmocka_unit_test(a_liar_is_corrected_either_way),
     cmocka_unit_test(levels_share_what_was_learned),
+    cmocka_unit_test(one_class_tells_little_of_another),
+    cmocka_unit_test(classes_that_agree_tell_of_the_next),
     cmocka_unit_test(one_outlier_moves_little),
     cmocka_unit_test(the_first_measurement_is_not_believed_whole),
     cmocka_unit_test(a_device_that_changed_is_learned_anew),
