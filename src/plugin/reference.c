@@ -36,7 +36,7 @@ typedef struct class_cost {
 static const class_cost costs[TM_CLASS_COUNT] = {
   [TM_CLASS_MOVE] = { 0, 130 },           [TM_CLASS_CAST] = { 2000, 500 },   [TM_CLASS_ELEMENTWISE] = { 3000, 500 },
   [TM_CLASS_TRANSCENDENTAL] = { 1500, 500 }, [TM_CLASS_REDUCE] = { 1800, 100 }, [TM_CLASS_SCAN] = { 1000, 500 },
-  [TM_CLASS_MATMUL] = { 300, 50 },        [TM_CLASS_NORMALIZE] = { 2000, 500 },
+  [TM_CLASS_MATMUL] = { 300, 50 },        [TM_CLASS_NORMALIZE] = { 550, 50 },
   [TM_CLASS_ATTENTION] = { 1000, 500 },
 };
 static const class_cost whole_runs = { 0, 25 };         /* of a move that finds many bytes side by side */

@@ -12,7 +12,6 @@
 #include "schedule/graph_budget.h"
 #include "schedule/graph_overlap.h"
 #include "schedule/requirement_change.h"
-#include "solver/occupancy.h"
 #include "solver/portfolio.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to explain a graph"); }
@@ -142,9 +141,18 @@ static void add_rejected(tm_plan_explanation *explanation, const tm_rejected_pla
   explanation->rejected[at] = *rejected;
 }
 
+/* Sums that were found on the way count as what is found for each label of theirs. */
+static void note_sum(tm_plan_explanation *explanation, const tm_portfolio_plan *plan) {
+  if (plan->labels == NULL || plan->excess_bytes != 0 || plan->additive_ns >= explanation->least_sum_ns) return;
+  explanation->least_sum_ns = plan->additive_ns;
+  for (uint32_t node = 0; node < explanation->node_count; node++)
+    explanation->labels[plan->labels[node]].forced_ns = plan->additive_ns;
+}
+
 static void add_all_rejected(tm_plan_explanation *explanation, const tm_portfolio *portfolio, const uint64_t *times_ns) {
   for (uint32_t i = 0; i < portfolio->plan_count; i++) {
     const tm_portfolio_plan *plan = &portfolio->plans[i];
+    note_sum(explanation, plan);
     const tm_device_slot *device = plan->rank == TM_SOLVER_NONE ? NULL : explanation->problem.places[plan->rank / 2].device;
     add_rejected(explanation, &(tm_rejected_plan){
       .struct_size = sizeof(tm_rejected_plan),
@@ -161,22 +169,8 @@ static void add_all_rejected(tm_plan_explanation *explanation, const tm_portfoli
 
 /* Where nothing overlaps nodes run in the graph's order, in which a plan may need more memory than in its own. */
 static tm_status time_in_order(const tm_plan_explanation *explanation, tm_portfolio *portfolio, uint64_t *times_ns, tm_error *error) {
-  const tm_solver_problem *solver = &explanation->problem.solver;
-  tm_arena arena;
-  tm_flow flow;
-  tm_occupancy occupancy;
-  tm_arena_init(&arena, explanation->memory);
-  tm_status status = tm_flow_init(&flow, solver, &arena, error);
-  if (status == TM_OK) status = tm_occupancy_init(&occupancy, solver, &flow, &arena, error);
-  for (uint32_t i = 0; i < portfolio->plan_count && status == TM_OK; i++) {
-    tm_portfolio_plan *plan = &portfolio->plans[i];
-    times_ns[i] = plan->additive_ns;
-    if (plan->labels == NULL) continue;
-    tm_occupancy_weigh(&occupancy, plan->labels);
-    plan->excess_bytes = occupancy.excess_bytes;
-  }
-  tm_arena_deinit(&arena);
-  return status;
+  for (uint32_t i = 0; i < portfolio->plan_count; i++) times_ns[i] = portfolio->plans[i].additive_ns;
+  return tm_graph_budget_weigh(&explanation->problem.solver, portfolio, explanation->memory, error);
 }
 
 static tm_status time_rejected(tm_plan_explanation *explanation, tm_portfolio *portfolio, tm_error *error) {

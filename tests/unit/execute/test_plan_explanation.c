@@ -100,9 +100,13 @@ static void expect_plan_adds_up(const tm_plan_explanation *explanation) {
   assert_true(summary.total_ns <= summary.sum_ns && summary.least_sum_ns <= summary.sum_ns);
   assert_true(summary.overlaps != 0 || summary.total_ns == summary.sum_ns);
   assert_true(summary.bound_ns <= summary.total_ns);
+  const tm_plan_policy *policy = &explanation->policy;
+  const bool is_weighted = (policy->latency_permille | policy->throughput_permille | policy->memory_permille) != 0;
   tm_rejected_plan plan = { .struct_size = sizeof plan };
   for (uint32_t i = 0; tm_plan_explanation_rejected(explanation, i, &plan) == TM_OK; i++) {
     assert_true(plan.total_ns >= last_ns && (plan.sum_ns >= summary.least_sum_ns || plan.excess_bytes != 0));
+    const bool may_be_less = is_weighted || summary.overlaps != 0 || plan.excess_bytes != 0;
+    assert_true(may_be_less || plan.sum_ns >= summary.sum_ns);  /* else it would be the plan */
     last_ns = plan.total_ns;
   }
   tm_critical_step step = { .struct_size = sizeof step };
