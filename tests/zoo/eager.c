@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../sanitized.h"
 #include "zoo.h"
 
-#define DEVICES 200u
-#define AT_ONCE 64u             /* events; then others get to run, and what they ask each of so many devices is worth something for a moment */
+#define DEVICES TM_WHOLE_OR_PART(200u, 70u)
+#define AT_ONCE 64u             /* events; then others get to run, and what so many devices answered counts for a moment */
 
 /* In front of what zoo.h knows, so that its functions take it. */
 typedef struct eager_backend {

@@ -6,6 +6,7 @@
 #include "schedule/graph_explanation.h"
 #include "solver/assignment.h"
 #include "solver/timeline.h"
+#include "sanitized.h"
 #include "unit/execute/lazy_case.h"
 
 #define ANY_OPTIONS { .struct_size = sizeof(tm_plan_options), .worst_numerics = TM_NUMERICS_DEFAULT }
@@ -201,7 +202,7 @@ static void no_rejected_plan_is_sooner(void **state) {
   lazy_case machine = { .context = NULL };
   memcpy(machine.controls, controls, sizeof controls);
   lazy_case_open(&machine);
-  for (uint64_t seed = 1; seed <= 100; seed++) {
+  for (uint64_t seed = 1; seed <= TM_WHOLE_OR_PART(100, 30); seed++) {
     plan_case one;
     const tm_plan_options options = LAZY_OPTIONS;
     plan_case_build(&one, machine.context, seed, 5 + (uint32_t)seed % 30);
@@ -274,7 +275,7 @@ static void all_adds_up_where_things_overlap(void **state) {
   const lazy_control controls[] = { { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 1, .setup_ns = 100000 },
                                     { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 2, .refused_op = TM_OP_MATMUL },
                                     { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 3, .is_host = 1 } };
-  explain_random_graphs(controls, 100, 60);
+  explain_random_graphs(controls, 100, TM_WHOLE_OR_PART(60, 20));
 }
 
 static void all_adds_up_where_nothing_does(void **state) {
@@ -283,7 +284,7 @@ static void all_adds_up_where_nothing_does(void **state) {
       {.cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 1, .setup_ns = 100000, .is_prompt = 1},
       {.cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 2, .is_prompt = 1, .granule = 12},
       {.cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 3, .is_prompt = 1, .is_host = 1}};
-  explain_random_graphs(controls, 300, 60);
+  explain_random_graphs(controls, 300, TM_WHOLE_OR_PART(60, 20));
 }
 
 /* ---- requirements ---- */
