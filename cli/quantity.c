@@ -25,6 +25,9 @@ static const unit_row time_units[] = {
   { "us", 1000 },     { "ns", 1 },         { "min", UINT64_C(60000000000) },
 };
 
+/* Prices of work beyond all bounds end here. */
+#define LONGEST_PRICE_NS (UINT64_C(1000000000) * 1000000)
+
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
 static bool same_name(const char *a, const char *b) {
@@ -83,6 +86,13 @@ static void print_three(double value, const char *unit, tm_quantity *out) {
   snprintf(out->text, sizeof out->text, "%.*f%s%s", decimals, value, unit[0] != '\0' ? " " : "", unit);
 }
 
+/* What ends there because nothing larger can be told is that or more. */
+static void say_more(tm_quantity *out) {
+  memmove(out->text + 2, out->text, sizeof out->text - 2);
+  memcpy(out->text, "> ", 2);
+  out->text[sizeof out->text - 1] = '\0';
+}
+
 static const char *print_scaled(uint64_t value, const char *const *units, size_t unit_count, tm_quantity *out) {
   if (value < 1000) {
     snprintf(out->text, sizeof out->text, "%u%s%s", (unsigned)value, units[0][0] != '\0' ? " " : "", units[0]);
@@ -93,6 +103,7 @@ static const char *print_scaled(uint64_t value, const char *const *units, size_t
   /* 999.5 would print as 1000, which is the next unit's 1.00. */
   for (; scaled >= 999.5 && unit + 1 < unit_count; unit++) scaled /= 1000;
   print_three(scaled, units[unit], out);
+  if (value == UINT64_MAX) say_more(out);
   return out->text;
 }
 
@@ -136,6 +147,7 @@ const char *tm_quantity_duration(uint64_t duration_ns, tm_quantity *out) {
   const uint64_t seconds = (duration_ns + UINT64_C(500000000)) / UINT64_C(1000000000);
   tm_quantity_clock(seconds, out);
   strcat(out->text, seconds < 3600 ? " min" : " h");
+  if (duration_ns >= LONGEST_PRICE_NS) say_more(out);
   return out->text;
 }
 

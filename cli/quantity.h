@@ -23,6 +23,8 @@ bool tm_quantity_parse_count(const char *text, uint64_t *out_count);
 /* "1.5", "500ms", "20us", "2s": seconds when no unit is given.  false: not a duration, negative, or too large. */
 bool tm_quantity_parse_duration(const char *text, uint64_t *out_ns);
 
+/* Of what is as large as can be told: "> 18.4 EB", "> 277:46:40 h". */
+
 /* "0 B", "999 B", "1.00 kB", "90.9 MB": powers of 1000, three digits. */
 const char *tm_quantity_bytes(uint64_t bytes, tm_quantity *out);
 /* "1,234,567". */
