@@ -20,8 +20,8 @@ tm_status tm_mapping_init(tm_mapping *mapping, int descriptor, uint64_t byte_cou
 /* A mapping with `bytes` NULL is accepted. */
 void tm_mapping_deinit(tm_mapping *mapping);
 
-/* Gives back what its pages take in the process's tables, with all cores of the pool; unmapping does that with one, and of pages that
-   were read it takes a quarter of the time of reading them.  Who reads them again has the file's bytes again. */
+/* Gives back what its pages take in the process's tables, with all cores of the pool; unmapping does that with one, which takes long
+   where much was read.  Who reads them again has the file's bytes again. */
 void tm_mapping_forget_pages(const tm_mapping *mapping, tm_pool *pool);
 
 /* The lowest offset at which the file could not be read, or TM_NO_FAULT.  Any thread. */

@@ -46,8 +46,9 @@ static void take_if_cheaper(const tm_occupancy *occupancy, const uint32_t *label
   assignment->is_exact = assignment->bound_ns == assignment->total_ns;
 }
 
-static tm_status take_cheaper(const tm_solver_problem *solver, tm_portfolio *portfolio, tm_memory *memory, tm_assignment_within *within,
-                              tm_error *error) {
+/* What each plan of a portfolio needs beyond the budgets; a cheaper one that needs nothing becomes `within`, if that is given. */
+static tm_status weigh_plans(const tm_solver_problem *solver, tm_portfolio *portfolio, tm_memory *memory, tm_assignment_within *within,
+                             tm_error *error) {
   tm_arena arena;
   tm_flow flow;
   tm_occupancy occupancy;
@@ -66,7 +67,7 @@ static tm_status take_cheaper(const tm_solver_problem *solver, tm_portfolio *por
 }
 
 tm_status tm_graph_budget_weigh(const tm_solver_problem *solver, tm_portfolio *portfolio, tm_memory *memory, tm_error *error) {
-  return take_cheaper(solver, portfolio, memory, NULL, error);
+  return weigh_plans(solver, portfolio, memory, NULL, error);
 }
 
 /* Where prices of memory leave a gap, one of the plans that are good where things overlap may fit and cost less. */
@@ -77,7 +78,7 @@ static tm_status look_at_others(const tm_solver_problem *solver, tm_memory *memo
   if (solver->budgets == NULL || within->assignment.is_exact || solver->op_count > TM_PORTFOLIO_MOST_OPS) return TM_OK;
   tm_status status = tm_portfolio_solve(solver, &seed, 1, &options, memory, &portfolio, error);
   if (status != TM_OK) return status == TM_ERROR_NO_MEMORY ? status : TM_OK;    /* there is the one that was found */
-  status = take_cheaper(solver, &portfolio, memory, within, error);
+  status = weigh_plans(solver, &portfolio, memory, within, error);
   tm_portfolio_deinit(&portfolio);
   return status;
 }
