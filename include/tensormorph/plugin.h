@@ -439,8 +439,8 @@ typedef struct tm_accelerator_backend_plugin {
      requirements of the caller, after the host dropped what it had, as a step of a lowering.  Each kernel is released by
      itself.  A compiler that refuses what query said yes to in good faith is no broken promise: the backend moves the
      device's epoch (device_event) and returns TM_STALE with the compiler's text; asked again, it refuses that operation
-     with TM_REASON_RESOURCES, and the host looks elsewhere.  In the trial process it is killed after 5 s beside the answer's
-     setup_ns, and the plugin is refused.
+     with TM_REASON_RESOURCES, and the host looks elsewhere.  In the trial process it is killed after 5 s beside three times
+     the answer's setup_ns, and the plugin is refused.
      TM_OK, TM_UNSUPPORTED (bytes or flags that it does not know), TM_STALE, TM_ERROR_ARGUMENT (only for an operation that
      query refuses), TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
   tm_status (*prepare)(tm_device *device, const tm_operation *operation, const tm_answer *answer,

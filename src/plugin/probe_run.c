@@ -18,6 +18,7 @@
 #define LONGEST_PATH 4096
 #define NS_PER_S UINT64_C(1000000000)
 #define SILENCE_S 5u            /* no single step takes so long, beside what it declares */
+#define TIMES_DECLARED 3u       /* what is declared is for a machine that does nothing else */
 #define TOTAL_S 60u
 #define FIXED_ARGUMENTS 6u      /* program, depth, path, built-in, name, the end */
 
@@ -74,14 +75,14 @@ static bool make_command(command *c, const char *program, const tm_probe_request
 /* Follows the output as it comes. */
 typedef struct listener {
   uint64_t position;            /* of the first field that is not whole yet */
-  uint64_t declared_ns;         /* for the next step */
+  uint64_t declared_ns;         /* for the next step, that many times */
   uint64_t silence_ns;
   bool     is_over;             /* no step follows */
 } listener;
 
 static void take_field(listener *l, tm_string tag, tm_field_reader *reader, uint64_t *total_ns) {
   if (tm_field_is(tag, TM_PROBE_PATIENCE)) {
-    l->declared_ns = tm_min_u64(tm_field_read_number(reader), TM_PROBE_LONGEST_NS);
+    l->declared_ns = TIMES_DECLARED * tm_min_u64(tm_field_read_number(reader), TM_PROBE_LONGEST_NS);
     return;
   }
   (void)tm_field_read(reader);
