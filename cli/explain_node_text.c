@@ -214,7 +214,7 @@ static void print_changes(const page *p) {
     any = true;
   }
   tm_changes_describe(p->explained, text, sizeof text);
-  if (!any && text[0] != '\0') tm_printable_sentence(p->stream, "would change it: none of ", text, p->width);
+  if (!any && text[0] != '\0') tm_printable_sentence(p->stream, "would change it: nothing that was tried: ", text, p->width);
 }
 
 void tm_explained_node_print(const tm_explained_graph *explained, uint32_t node, tm_invocation *invocation) {

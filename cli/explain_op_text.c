@@ -152,8 +152,8 @@ static void print_why(const tm_explained_op *explained, tm_output_stream *stream
   const bool has_next = tm_explained_candidate_at(explained, 1, &next) && tm_explained_has_cost(&next);
   if (!has_next) snprintf(text, sizeof text, "nobody else can run it as asked");
   else if (is_same(&fastest, &chosen))
-    snprintf(text, sizeof text, "nobody runs it in less time than %s%s", tm_quantity_duration(run_ns(&chosen), &run),
-             chosen.copy_ns != 0 ? ", copies apart" : "");
+    snprintf(text, sizeof text, "it runs fastest there, in %s%s", tm_quantity_duration(run_ns(&chosen), &run),
+             chosen.copy_ns != 0 ? " without the copies" : "");
   else describe_faster(explained, &chosen, &fastest, text, sizeof text);
   const size_t used = strlen(text);
   if (has_next && !is_same(&fastest, &next)) {

@@ -170,7 +170,7 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
   const bool can_end_sooner = find_sooner(explained, node, &best) != TM_NO_CANDIDATE;
   switch (one.why) {
     case TM_WHY_ONLY: snprintf(out, capacity, "nobody else can run it as asked"); break;
-    case TM_WHY_FASTEST: snprintf(out, capacity, "nobody runs it in less time than %s", faster_text); break;
+    case TM_WHY_FASTEST: snprintf(out, capacity, "it runs fastest there, in %s", faster_text); break;
     case TM_WHY_SETUP:
       snprintf(out, capacity, "%s would run it in %s (%s), but each run would also bear %s of what is paid once there", way,
                faster_text, sooner, tm_quantity_duration(faster.setup_share_ns, &share));

@@ -60,29 +60,29 @@ class Explain(harness.CommandTest):
         chosen_of = lambda document: document["candidates"][document["chosen"]]
         document = self.json_of(*run)
         cheapest = chosen_of(document)
-        slow = next(row for row in document["candidates"] if row["setup_ns"] == 7 * 10**9)
+        slow = next(row for row in document["candidates"] if row["setup_ns"] == 2_500_000_000)
         runs = slow["repeats_from"]
-        self.assertEqual((slow["setup_ns"], slow["repeats_to"], cheapest["repeats_from"]), (7 * 10**9, None, 1))
-        self.assertEqual(runs, 7 * 10**9 // (cheapest["total_ns"] - slow["total_ns"]) + 1)
+        self.assertEqual((slow["setup_ns"], slow["repeats_to"], cheapest["repeats_from"]), (2_500_000_000, None, 1))
+        self.assertEqual(runs, 2_500_000_000 // (cheapest["total_ns"] - slow["total_ns"]) + 1)
         self.assertEqual(cheapest["repeats_to"], runs - 1)
         self.assertEqual(chosen_of(self.json_of(*run, "--repeats", runs - 1))["device"], cheapest["device"])
         self.assertEqual(chosen_of(self.json_of(*run, "--repeats", runs))["device"], slow["device"])
         for more, device, amount, bears in (
-            ((), slow["device"], f"{runs} or more", "7.00 s to be paid once, none of it earned"),
-            (("--repeats", 100), slow["device"], f"{runs} or more", "7.00 s to be paid once, 70.0 ms a run"),
-            (("--repeats", runs), cheapest["device"], f"{runs - 1} or fewer", "7.00 s to be paid once, "),
+            ((), slow["device"], f"{runs} or more", "2.50 s to be paid once, none of it earned"),
+            (("--repeats", 100), slow["device"], f"{runs} or more", "2.50 s to be paid once, 25.0 ms a run"),
+            (("--repeats", runs), cheapest["device"], f"{runs - 1} or fewer", "2.50 s to be paid once, "),
         ):
             out = self.run_command(*run, *more, COLUMNS="0")[0]
             self.assertRegex(out, rf"(?m)^what would change it: (.*; )?--repeats {amount} would choose {device}$")
             self.assertRegex(out, rf"(?m)^{device}: .*would get it with --repeats {amount}$")
             self.assertRegex(out, rf"(?m)^{slow['device']}: .*{bears}")
         out = self.run_command(*run, COLUMNS="0")[0]
-        self.assertRegex(out, rf"why there: {slow['device']} would run it in 1 ns \(.* less\), but with 7.00 s of set-up it takes ")
+        self.assertRegex(out, rf"why there: {slow['device']} would run it in 1 ns \(.* less\), but with 2.50 s of set-up it takes ")
 
     def test_a_set_up_that_never_pays(self):
         """With one element its one nanosecond is not less than that of nobody."""
         run = ("explain", "neg", "--plugin", SLOW_TO_OPEN, "--plugin", ZOO / "culprits" / "slow_to_prepare_declared.so")
-        rows = [row for row in self.json_of(*run, "--dtype", "f32", "--shape", "1000")["candidates"] if row["setup_ns"] == 7 * 10**9]
+        rows = [row for row in self.json_of(*run, "--dtype", "f32", "--shape", "1000")["candidates"] if row["setup_ns"] == 2_500_000_000]
         self.assertEqual(sorted(row["repeats_from"] is None for row in rows), [False, True])
         out = self.run_command(*run, "--dtype", "f32", "--shape", "1000", COLUMNS="0")[0]
         never = next(row["device"] for row in rows if row["repeats_from"] is None)
