@@ -68,10 +68,10 @@ static bool plugin_row(const void *source, uint64_t row, tm_cell *cells) {
   return true;
 }
 
-static void print_folders(tm_context *context, tm_output_stream *stream) {
+static void print_folders(tm_context *context, tm_output_stream *stream, uint32_t width) {
   const char *folder = NULL;
-  tm_output_text(stream,
-                 "no plugins found; they are looked for where --plugin says, and in these folders (" SEARCH_VARIABLE " adds to them):\n");
+  tm_printable_wrap(stream, "no plugins found; they are looked for where --plugin says, and in these folders (" SEARCH_VARIABLE
+                            " adds to them):", 0, width);
   for (uint32_t i = 0; tm_plugin_folder_describe(context, i, &folder) == TM_OK; i++) {
     tm_output_text(stream, "  ");
     tm_printable_print(stream, folder);
@@ -88,7 +88,7 @@ static void print_list(tm_context *context, tm_invocation *invocation) {
   tm_backend_description backend;
   uint32_t               index = 0;
   if (!find_plugin(context, 0, &backend, &index)) {
-    print_folders(context, stream);
+    print_folders(context, stream, invocation->terminal.width);
     return;
   }
   tm_rows_print_table(&rows, views, TABLE_COLUMNS, &look, stream);

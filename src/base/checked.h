@@ -27,6 +27,12 @@ static inline bool tm_checked_round_up(uint64_t value, uint64_t granule, uint64_
   return tm_checked_add(value, rest == 0 ? 0 : granule - rest, out_result);
 }
 
+/* a * b, or all ones when it overflows. */
+static inline uint64_t tm_saturating_mul(uint64_t a, uint64_t b) {
+  uint64_t product;
+  return tm_checked_mul(a, b, &product) ? product : UINT64_MAX;
+}
+
 static inline uint64_t tm_divide_up(uint64_t value, uint64_t divisor) {
   return value / divisor + (value % divisor != 0);
 }

@@ -73,6 +73,9 @@ static tm_status run_in_place(tm_scratch *scratch, const tm_launch_site *site, t
   return status;
 }
 
+/* Most devices take any address, and to divide takes long. */
+static bool is_multiple(uint64_t value, uint64_t unit) { return unit == 1 || value % unit == 0; }
+
 /* Operands lie where the application has them: on a device that is particular about it they may have to be moved first.
    One that writes whole units must not reach beyond an output that it shares memory with. */
 static bool works_in_place(const tm_launch_site *site) {
@@ -82,9 +85,9 @@ static bool works_in_place(const tm_launch_site *site) {
   for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++) {
     const tm_operand *operand = &operation->operands[i];
     if (site->residents != NULL && site->residents[i].buffer != NULL) continue;
-    const bool is_whole = (operand->flags & TM_OPERAND_CONTIGUOUS) != 0 && operand->byte_count % space->store_granule == 0 &&
-                          (uintptr_t)site->pointers[i] % space->store_granule == 0;
-    if (operand->byte_count != 0 && (uintptr_t)site->pointers[i] % space->alignment != 0) return false;
+    const bool is_whole = (operand->flags & TM_OPERAND_CONTIGUOUS) != 0 && is_multiple(operand->byte_count, space->store_granule) &&
+                          is_multiple((uintptr_t)site->pointers[i], space->store_granule);
+    if (operand->byte_count != 0 && !is_multiple((uintptr_t)site->pointers[i], space->alignment)) return false;
     if (i >= operation->input_count && space->store_granule > 1 && !is_whole) return false;
   }
   return true;

@@ -168,6 +168,13 @@ typedef struct failures {
   char     note[TM_RUN_NOTE_BYTES];     /* the last one */
 } failures;
 
+/* Each run begins with none; so only what is read before it is written is cleared. */
+static void begin_without(failures *failed) {
+  failed->tried_count = failed->retries = 0;
+  failed->broke_promise = failed->lacked_memory = false;
+  failed->note[0] = '\0';
+}
+
 void tm_runner_note_device(const tm_runner *runner, tm_device_slot *device, tm_status status, const tm_error *error,
                            char out_note[TM_RUN_NOTE_BYTES]) {
   snprintf(out_note, TM_RUN_NOTE_BYTES, "%s: %s%s%.180s", device->name, tm_status_name(status), error->text[0] == '\0' ? "" : ": ",
@@ -358,7 +365,8 @@ static tm_status run_first(const call *c, uint32_t index, bool may_be_stale, tm_
 static tm_status run_best(const call *c, bool may_be_stale, tm_error *error) {
   tm_placement *placement = c->placement;
   uint32_t index = choose(c);
-  failures first = { .tried_count = 0 };
+  failures first;
+  begin_without(&first);
   TM_TRY(try_tile(c, &index, &first, error));
   if (index < placement->candidate_count && is_denied(c->runner, placement, index)) index = next_allowed(c->runner, placement);
   if (index >= placement->candidate_count) return nobody(c->runner, placement, &first, error);

@@ -4,9 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -42,7 +39,7 @@ static tm_status add_next(tm_work_stream *stream) {
   if (status == TM_END) stream->is_at_end = true;
   if (status < 0) tm_work_stream_fail(stream, status, &error);
   if (status != TM_OK) return status;
-  entry->kind = XXH3_64bits(&entry->piece.request, tm_request_key_bytes(&entry->piece.request)) | 1;
+  entry->kind = tm_request_hash(&entry->piece.request) | 1;
   stream->window[stream->window_count++] = entry;
   stream->spare_count--;
   return TM_OK;

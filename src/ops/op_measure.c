@@ -8,11 +8,6 @@
 
 #define TRANSCENDENTAL_FLOPS 16
 
-uint64_t tm_saturating_mul(uint64_t a, uint64_t b) {
-  uint64_t product;
-  return tm_checked_mul(a, b, &product) ? product : UINT64_MAX;
-}
-
 /* byte_count would count the gaps of a view; this counts what is there. */
 static uint64_t distinct_bytes(const tm_operand *operand) {
   const tm_format_info *info = tm_format_find(operand->format);

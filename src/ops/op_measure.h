@@ -11,9 +11,6 @@ void tm_work_of(const tm_operation *operation, uint64_t flops, tm_work *out_work
 /* tm_op_row.work of elementwise rows: 1 operation an element, 16 for a transcendental one, none for moves. */
 void tm_work_elementwise(const tm_operation *operation, tm_work *out_work);
 
-/* a * b, or all ones when it overflows. */
-uint64_t tm_saturating_mul(uint64_t a, uint64_t b);
-
 /* tm_op_row.units of elementwise rows: elements of y, or groups of them where any operand is packed. */
 uint64_t tm_units_elementwise(const tm_operation *operation);
 /* Elements in such a unit. */

@@ -65,11 +65,6 @@ static tm_status check(const tm_operation *operation, tm_error *error) {
   return TM_OK;
 }
 
-static uint64_t saturating_mul(uint64_t a, uint64_t b) {
-  uint64_t product;
-  return tm_checked_mul(a, b, &product) ? product : UINT64_MAX;
-}
-
 /* Per element: two sums, one product and four comparisons; or four products, four sums, a difference, a quotient and two
    maxima; or a difference, a rounding and the like of a few more. */
 static void work(const tm_operation *operation, tm_work *out_work) {
@@ -77,9 +72,9 @@ static void work(const tm_operation *operation, tm_work *out_work) {
   for (uint32_t i = 0; i < operation->input_count; ++i) {
     const tm_operand *input = &operation->operands[i];
     const tm_format_info *info = tm_format_find(input->format);
-    out_work->read_bytes += saturating_mul(input->element_count / info->block_elements, info->block_bytes);
+    out_work->read_bytes += tm_saturating_mul(input->element_count / info->block_elements, info->block_bytes);
   }
-  out_work->flops = saturating_mul(operation->operands[0].element_count, operation->op == TM_OP_COMPARE_TENSORS ? 12 : 7);
+  out_work->flops = tm_saturating_mul(operation->operands[0].element_count, operation->op == TM_OP_COMPARE_TENSORS ? 12 : 7);
 }
 
 /* Parts must follow each other in the order of elements: only the outermost axis of more than one element will do. */

@@ -82,11 +82,6 @@ static tm_status reference_device_info(tm_backend *backend, uint32_t index, tm_d
   return TM_OK;
 }
 
-static uint64_t saturating_mul(uint64_t a, uint64_t b) {
-  uint64_t result;
-  return tm_checked_mul(a, b, &result) ? result : UINT64_MAX;
-}
-
 static class_cost cost_of(const tm_op_row *row, const tm_operation *operation) {
   const bool moves_runs = row->op == TM_OP_COPY || row->op == TM_OP_GATHER || row->op == TM_OP_UPDATE;
   return moves_runs && (operation->flags & TM_OPERATION_ALL_CONTIGUOUS) != 0 ? whole_runs : costs[row->op_class];
@@ -97,8 +92,8 @@ static uint64_t estimate_ns(const tm_op_row *row, const tm_operation *operation,
   row->work(operation, &work);
   const class_cost cost = cost_of(row, operation);
   *out_bytes = work.read_bytes + work.written_bytes;
-  const uint64_t compute = saturating_mul(work.flops, cost.flop_ps) / 1000;
-  const uint64_t move = saturating_mul(*out_bytes, cost.byte_ps) / 1000;
+  const uint64_t compute = tm_saturating_mul(work.flops, cost.flop_ps) / 1000;
+  const uint64_t move = tm_saturating_mul(*out_bytes, cost.byte_ps) / 1000;
   return LAUNCH_NS + (compute / 2 + move / 2) / lanes * 2;
 }
 

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/checked.h"
 #include "base/error.h"
 #include "plugin/device.h"
@@ -212,7 +209,7 @@ static bool is_cancelled(const _Atomic uint32_t *flag) { return flag != NULL && 
 
 static tm_status acquire(tm_placement_table *table, const tm_request *request, const _Atomic uint32_t *cancelled,
                          tm_placement **out_placement, tm_error *error) {
-  const uint64_t hash = XXH3_64bits(request, tm_request_key_bytes(request));
+  const uint64_t hash = tm_request_hash(request);
   const uint64_t generation = atomic_load(&table->market.inventory->generation);
   tm_placement *placement = find_or_add(table, NULL, request, hash, generation);
   if (placement == NULL) {

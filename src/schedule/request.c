@@ -4,6 +4,38 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/checked.h"
+
+#define HEAD_WORDS 4u
+#define OPERAND_WORDS (2u + 2u * TM_MAX_RANK)
+#define MOST_WORDS (HEAD_WORDS + TM_LARGEST_ATTRIBUTES / 8 + TM_MAX_OPERANDS * OPERAND_WORDS)
+
+static uint64_t pair(uint32_t low, uint32_t high) { return low | (uint64_t)high << 32; }
+
+static uint32_t put_operand(const tm_operand *operand, uint64_t *words) {
+  uint32_t count = 0;
+  words[count++] = pair(operand->format, operand->rank);
+  words[count++] = pair(operand->alignment, operand->flags);
+  for (uint32_t axis = 0; axis < operand->rank; axis++) {
+    words[count++] = operand->dims[axis];
+    words[count++] = (uint64_t)operand->strides_bytes[axis];
+  }
+  return count;
+}
+
+uint64_t tm_request_hash(const tm_request *request) {
+  uint64_t words[MOST_WORDS];           /* few of them are written */
+  uint32_t count = 0;
+  words[count++] = pair(request->op, request->version);
+  words[count++] = pair(request->worst_numerics, request->flags);
+  words[count++] = pair(request->only_device, request->attribute_bytes);
+  words[count++] = pair(request->input_count, request->output_count);
+  for (uint32_t i = 0; i < tm_divide_up(request->attribute_bytes, 8); i++) words[count++] = request->attributes[i];
+  for (uint32_t i = 0; i < request->input_count + request->output_count; i++)
+    count += put_operand(&request->operands[i], words + count);
+  return XXH3_64bits(words, count * sizeof *words);
+}
+
 tm_operation tm_request_operation(const tm_request *request) {
   return (tm_operation){
     .struct_size = sizeof(tm_operation),

@@ -41,6 +41,9 @@ static inline uint64_t tm_request_key_bytes(const tm_request *request) {
   return offsetof(tm_request, operands) + (request->input_count + request->output_count) * sizeof(tm_operand);
 }
 
+/* A hash of the key; of what is derived, and of axes that are not there, it needs to know nothing. */
+uint64_t tm_request_hash(const tm_request *request);
+
 /* The operation that a request stands for; it points into the request. */
 tm_operation tm_request_operation(const tm_request *request);
 
