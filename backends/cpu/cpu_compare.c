@@ -164,7 +164,7 @@ static void fill_up(const cpu_compare_format *f, const unsigned char *data, uint
   const uint64_t begin = bytes_of(f, count), end = bytes_of(f, BLOCK);
   memset(out, f->zero_byte, end);
   memcpy(out, data, begin);
-  for (uint64_t at = begin; at < end && f->elements > 1; at += f->bytes) memset(out + at, 0, CPU_SCALE_BYTES);
+  for (uint64_t at = begin; at < end && f->has_quants; at += f->bytes) memset(out + at, 0, CPU_SCALE_BYTES);
 }
 
 /* Only the count of equal bits notices the zeros. */
@@ -207,7 +207,7 @@ static void add_quants(const compare_job *job, uint64_t begin, uint64_t count, l
 static void add_part(const compare_job *job, uint64_t begin, uint64_t count, lane_result *result) {
   const cpu_compare_lanes *lanes = &result->state.lanes;
   const double *const sums[] = { lanes->squared, lanes->dot, lanes->norm_a, lanes->norm_b };
-  if (job->formats[0] == job->formats[1] && job->formats[0]->elements > 1) {
+  if (job->formats[0] == job->formats[1] && job->formats[0]->has_quants) {
     add_quants(job, begin, count, result);
     return;
   }
@@ -296,7 +296,7 @@ static uint32_t pair_ps(const tm_operation *operation, pair_cost c) {
   const cpu_compare_format *a = cpu_compare_format_find(operation->operands[0].format);
   const cpu_compare_format *b = cpu_compare_format_find(operation->operands[1].format);
   const uint32_t decoding = a->decode_ps + b->decode_ps;
-  if (a == b && a->elements > 1) return c.quants;
+  if (a == b && a->has_quants) return c.quants;
   if (a == b && a->is_short_float) return c.short_floats + (a->to_f16 != NULL ? decoding : 0);
   return fits_f32(a) && fits_f32(b) ? c.f32 + decoding : F64_PS + decoding + (fits_f32(a) || fits_f32(b) ? WIDEN_PS : 0);
 }

@@ -168,7 +168,8 @@ typedef struct cpu_compare_format {
   uint32_t bytes;               /* of so many elements: */
   uint32_t elements;
   uint32_t decode_ps;           /* picoseconds an element, for estimates */
-  uint8_t  zero_byte;           /* of a block format: of integers that are 0 */
+  uint8_t  zero_byte;           /* of quants: of integers that are 0 */
+  uint8_t  has_quants;          /* blocks of an f16 scale and integers: two of them are compared as such */
   uint8_t  is_wide_integer;     /* f64 does not hold all of it */
   uint8_t  is_short_float;      /* of 16 bits or less: two of them are summed by chains of f32 */
   void   (*to_f32)(const unsigned char *data, float *to);       /* NULL: it is f32, or does not fit */

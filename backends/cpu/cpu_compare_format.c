@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How TM_OP_COMPARE_TENSORS reads blocks of 512 elements of every format that has a kernel. */
+#include "cpu_blocks.h"
 #include "cpu_compare.h"
 
 #include <string.h>
@@ -97,25 +98,29 @@ WIDE_INTEGER(u32, uint32_t)
 WIDE_INTEGER(i64, int64_t)
 WIDE_INTEGER(u64, uint64_t)
 
+#define READ_BLOCKS(id, name, elements, bytes, ps) { TM_FORMAT_##id, bytes, elements, ps, 0, 0, 0, 0, cpu_decode_##name, NULL, NULL },
+
 static const cpu_compare_format formats[] = {
-  { TM_FORMAT_F32, 4, 1, 0, 0, 0, 0, NULL, NULL, NULL },
-  { TM_FORMAT_BF16, 2, 1, 30, 0, 0, 1, decode_bf16, NULL, NULL },
-  { TM_FORMAT_F16, 2, 1, 30, 0, 0, 1, decode_f16, NULL, NULL },
-  { TM_FORMAT_Q8_0, CPU_Q8_0_BYTES, CPU_QUANT_ELEMENTS, 50, 0, 0, 0, decode_q8_0, NULL, NULL },
-  { TM_FORMAT_Q4_0, CPU_Q4_0_BYTES, CPU_QUANT_ELEMENTS, 50, 0x88, 0, 0, decode_q4_0, NULL, NULL },
-  { TM_FORMAT_F8_E4M3FN, 1, 1, 130, 0, 0, 1, decode_f8_e4m3fn, f16_of_f8_e4m3fn, NULL },
-  { TM_FORMAT_F8_E5M2, 1, 1, 70, 0, 0, 1, decode_f8_e5m2, f16_of_f8_e5m2, NULL },
-  { TM_FORMAT_I8, 1, 1, 30, 0, 0, 0, decode_i8, NULL, NULL },
-  { TM_FORMAT_U8, 1, 1, 30, 0, 0, 0, decode_u8, NULL, NULL },
-  { TM_FORMAT_I16, 2, 1, 30, 0, 0, 0, decode_i16, NULL, NULL },
-  { TM_FORMAT_U16, 2, 1, 30, 0, 0, 0, decode_u16, NULL, NULL },
-  { TM_FORMAT_BOOL, 1, 1, 400, 0, 0, 0, decode_bool, NULL, NULL },
-  { TM_FORMAT_F64, 8, 1, 0, 0, 0, 0, NULL, NULL, NULL },
-  { TM_FORMAT_I32, 4, 1, 500, 0, 0, 0, NULL, NULL, decode_i32 },
-  { TM_FORMAT_U32, 4, 1, 500, 0, 0, 0, NULL, NULL, decode_u32 },
-  { TM_FORMAT_I64, 8, 1, 2000, 0, 1, 0, NULL, NULL, decode_i64 },
-  { TM_FORMAT_U64, 8, 1, 2000, 0, 1, 0, NULL, NULL, decode_u64 },
+  { TM_FORMAT_F32, 4, 1, 0, 0, 0, 0, 0, NULL, NULL, NULL },
+  { TM_FORMAT_BF16, 2, 1, 30, 0, 0, 0, 1, decode_bf16, NULL, NULL },
+  { TM_FORMAT_F16, 2, 1, 30, 0, 0, 0, 1, decode_f16, NULL, NULL },
+  { TM_FORMAT_Q8_0, CPU_Q8_0_BYTES, CPU_QUANT_ELEMENTS, 50, 0, 1, 0, 0, decode_q8_0, NULL, NULL },
+  { TM_FORMAT_Q4_0, CPU_Q4_0_BYTES, CPU_QUANT_ELEMENTS, 50, 0x88, 1, 0, 0, decode_q4_0, NULL, NULL },
+  { TM_FORMAT_F8_E4M3FN, 1, 1, 130, 0, 0, 0, 1, decode_f8_e4m3fn, f16_of_f8_e4m3fn, NULL },
+  { TM_FORMAT_F8_E5M2, 1, 1, 70, 0, 0, 0, 1, decode_f8_e5m2, f16_of_f8_e5m2, NULL },
+  { TM_FORMAT_I8, 1, 1, 30, 0, 0, 0, 0, decode_i8, NULL, NULL },
+  { TM_FORMAT_U8, 1, 1, 30, 0, 0, 0, 0, decode_u8, NULL, NULL },
+  { TM_FORMAT_I16, 2, 1, 30, 0, 0, 0, 0, decode_i16, NULL, NULL },
+  { TM_FORMAT_U16, 2, 1, 30, 0, 0, 0, 0, decode_u16, NULL, NULL },
+  { TM_FORMAT_BOOL, 1, 1, 400, 0, 0, 0, 0, decode_bool, NULL, NULL },
+  { TM_FORMAT_F64, 8, 1, 0, 0, 0, 0, 0, NULL, NULL, NULL },
+  { TM_FORMAT_I32, 4, 1, 500, 0, 0, 0, 0, NULL, NULL, decode_i32 },
+  { TM_FORMAT_U32, 4, 1, 500, 0, 0, 0, 0, NULL, NULL, decode_u32 },
+  { TM_FORMAT_I64, 8, 1, 2000, 0, 0, 1, 0, NULL, NULL, decode_i64 },
+  { TM_FORMAT_U64, 8, 1, 2000, 0, 0, 1, 0, NULL, NULL, decode_u64 },
+  CPU_READ_BLOCKS(READ_BLOCKS)
 };
+_Static_assert(BLOCK == CPU_BLOCKS_RUN, "both decode as much at a time");
 
 const cpu_compare_format *cpu_compare_format_find(uint32_t format) {
   for (size_t i = 0; i < sizeof formats / sizeof formats[0]; ++i) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The formats that merging kernels read, a block of CPU_MERGE_BLOCK elements at a time. */
+#include "cpu_blocks.h"
 #include "cpu_merge.h"
 
 static CPU_AVX2 void decode_f32(const unsigned char *data, float *to) { memcpy(to, data, CPU_MERGE_BLOCK * sizeof *to); }
@@ -44,6 +45,8 @@ static CPU_AVX2 void decode_q4_0(const unsigned char *data, float *to) {
     cpu_decode_q4_0(data, to + i, CPU_STORE_PLAIN);
 }
 
+#define READ_BLOCKS(id, name, elements, bytes, ps) { TM_FORMAT_##id, bytes, elements, cpu_decode_##name },
+
 static const cpu_merge_source sources[] = {
   { TM_FORMAT_F32, 4, 1, decode_f32 },
   { TM_FORMAT_BF16, 2, 1, decode_bf16 },
@@ -53,7 +56,9 @@ static const cpu_merge_source sources[] = {
   { TM_FORMAT_Q4_0, CPU_Q4_0_BYTES, CPU_QUANT_ELEMENTS, decode_q4_0 },
   { TM_FORMAT_F8_E4M3FN, 1, 1, decode_e4m3fn },
   { TM_FORMAT_F8_E5M2, 1, 1, decode_e5m2 },
+  CPU_READ_BLOCKS(READ_BLOCKS)
 };
+_Static_assert(CPU_MERGE_BLOCK == CPU_BLOCKS_RUN, "both decode as much at a time");
 
 const cpu_merge_source *cpu_merge_source_find(uint32_t format) {
   for (size_t i = 0; i < sizeof sources / sizeof sources[0]; ++i) {

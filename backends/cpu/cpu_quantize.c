@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TM_OP_DEQUANTIZE and TM_OP_QUANTIZE of q8_0 and q4_0, block by block.  Quantizing repeats the reference encoder's f32
+ * TM_OP_DEQUANTIZE, and TM_OP_QUANTIZE of q8_0 and q4_0, block by block.  Quantizing repeats the reference encoder's f32
  * arithmetic operation by operation, so its bytes are the same.
  */
 #include <math.h>
 
+#include "cpu_blocks.h"
 #include "cpu_convert.h"
 
 #define ELEMENTS CPU_QUANT_ELEMENTS
@@ -49,6 +50,13 @@ DEQUANTIZE(q8_0_to_f16, 0, TO_F16, 2)
 DEQUANTIZE(q4_0_to_f16, 1, TO_F16, 2)
 DEQUANTIZE(q8_0_to_bf16, 0, TO_BF16, 2)
 DEQUANTIZE(q4_0_to_bf16, 1, TO_BF16, 2)
+
+#define READ_BLOCKS(id, name, elements, bytes, ps)                                                          \
+  static void run_##name##_to_f32(const cpu_call *call) {                                                   \
+    cpu_convert(call, cpu_dequantize_##name, (cpu_convert_shape){ elements, bytes, (elements) * 4u });       \
+  }                                                                                                         \
+  static uint64_t cost_of_##name(const tm_operation *operation, uint32_t lanes) { return cpu_convert_cost_ns(operation, 1e6 / (ps), lanes); }
+CPU_READ_BLOCKS(READ_BLOCKS)
 
 /* ---- quantize ---- */
 
@@ -214,11 +222,14 @@ static uint64_t quantize_cost_ns(const tm_operation *operation, uint32_t lanes) 
 #define DEQUANTIZE_ROW(from_id, to_id, lower) ROW(DEQUANTIZE, dequantize_cost_ns, from_id, to_id, lower, "dequantize")
 #define QUANTIZE_ROW(from_id, to_id, lower)   ROW(QUANTIZE, quantize_cost_ns, from_id, to_id, lower, "quantize")
 
+#define READ_BLOCKS_ROW(id, name, elements, bytes, ps) ROW(DEQUANTIZE, cost_of_##name, id, F32, name##_to_f32, "dequantize"),
+
 static const cpu_row rows[] = {
   DEQUANTIZE_ROW(Q8_0, F32, q8_0_to_f32),   DEQUANTIZE_ROW(Q4_0, F32, q4_0_to_f32),   DEQUANTIZE_ROW(Q8_0, F16, q8_0_to_f16),
   DEQUANTIZE_ROW(Q4_0, F16, q4_0_to_f16),   DEQUANTIZE_ROW(Q8_0, BF16, q8_0_to_bf16), DEQUANTIZE_ROW(Q4_0, BF16, q4_0_to_bf16),
   QUANTIZE_ROW(F32, Q8_0, f32_to_q8_0),     QUANTIZE_ROW(F16, Q8_0, f16_to_q8_0),     QUANTIZE_ROW(BF16, Q8_0, bf16_to_q8_0),
   QUANTIZE_ROW(F32, Q4_0, f32_to_q4_0),     QUANTIZE_ROW(F16, Q4_0, f16_to_q4_0),     QUANTIZE_ROW(BF16, Q4_0, bf16_to_q4_0),
+  CPU_READ_BLOCKS(READ_BLOCKS_ROW)
 };
 
 const kernel_row_table cpu_rows_quantize = { rows, sizeof rows / sizeof rows[0] };

@@ -3,6 +3,7 @@
  * TM_OP_STATS: superblocks go to the host's threads; each thread keeps counts, extremes and exact sums of its own in the
  * workspace, and those are joined at the end.  Joining is exact, so it does not matter which thread had which superblock.
  */
+#include "cpu_blocks.h"
 #include "cpu_stats.h"
 
 #include <string.h>
@@ -129,6 +130,13 @@ KERNEL(u8, TM_SUM_SUPERBLOCK, 26000.0)
 KERNEL(q8_0, TM_SUM_SUPERBLOCK / 32 * 34u, 14000.0)
 KERNEL(q4_0, TM_SUM_SUPERBLOCK / 32 * 18u, 13000.0)
 
+#define READ_BLOCKS_KERNEL(id, name, elements, bytes, ps)                                                       \
+  static void cpu_stats_##name(const unsigned char *data, uint64_t count, cpu_stats_state *state) {             \
+    cpu_stats_decoded(cpu_decode_##name, (elements), (bytes), data, count, state);                               \
+  }                                                                                                              \
+  KERNEL(name, TM_SUM_SUPERBLOCK / (elements) * (bytes), 1e6 / (110 + (ps)))
+CPU_READ_BLOCKS(READ_BLOCKS_KERNEL)
+
 #define ROW(id, lower)                                                                                             \
   { .op = TM_OP_STATS, .formats = { TM_FORMAT_##id, TM_FORMAT_U64 }, .isa = CPU_ISA_AVX2, .level = TM_LEVEL_NATIVE, \
     .numerics = TM_NUMERICS_N0, .numerics_flags = TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_KEEPS_NONFINITE,             \
@@ -145,6 +153,8 @@ static const cpu_row rows[] = {
   ROW(U8, u8),
   ROW(Q8_0, q8_0),
   ROW(Q4_0, q4_0),
+#define READ_BLOCKS_ROW(id, name, elements, bytes, ps) ROW(id, name),
+  CPU_READ_BLOCKS(READ_BLOCKS_ROW)
 };
 
 const kernel_row_table cpu_rows_stats = { rows, sizeof rows / sizeof rows[0] };

@@ -30,6 +30,10 @@ void cpu_stats_u8(const unsigned char *data, uint64_t count, cpu_stats_state *st
 void cpu_stats_q8_0(const unsigned char *data, uint64_t count, cpu_stats_state *state);
 void cpu_stats_q4_0(const unsigned char *data, uint64_t count, cpu_stats_state *state);
 
+/* Of blocks that `decode` makes TM_SUM_BLOCK f32 of at a time; none of those is subnormal. */
+void cpu_stats_decoded(void (*decode)(const unsigned char *data, float *to), uint64_t block_elements, uint64_t block_bytes,
+                       const unsigned char *data, uint64_t count, cpu_stats_state *state);
+
 /* Widens the extremes; `value` is finite. */
 static inline void cpu_stats_extreme(cpu_stats_state *state, double value) {
   if (value < state->min) state->min = value;

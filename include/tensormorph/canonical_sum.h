@@ -36,7 +36,7 @@
  *     largest |a| lies in [2^-50, 2^60), a^2 goes by chains as above, each product added by a fused multiply-add in f32; and
  *     b^2 likewise by the largest |b|, d^2 by the largest |d|, a b by both |a| and |b|.  But d^2 is rounded to f32 before it
  *     is added.  Other sums of a block go by step 2.
- *   both of one block format: no order.  Every term is added exactly, with d not rounded (it fits f64).
+ *   both q8_0, or both q4_0: no order.  Every term is added exactly, with d not rounded (it fits f64).
  */
 #ifndef TENSORMORPH_CANONICAL_SUM_H
 #define TENSORMORPH_CANONICAL_SUM_H

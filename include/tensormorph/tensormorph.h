@@ -304,7 +304,9 @@ typedef struct tm_format_description {
   uint32_t    block_elements;
   uint32_t    block_bytes;
   int32_t     gguf_type;                /* -1: none */
-  uint32_t    has_arithmetic;           /* 1: operations can compute with it */
+  uint32_t    has_arithmetic;           /* 1: operations can read and write it */
+  uint32_t    has_values;               /* 1: operations can read it */
+  uint32_t    reserved;
 } tm_format_description;
 /* TM_OK, TM_END past the last. */
 tm_status tm_format_describe(uint32_t index, tm_format_description *out_description);

@@ -186,6 +186,7 @@ tm_status tm_format_describe(uint32_t index, tm_format_description *out_descript
     .block_bytes = info->block_bytes,
     .gguf_type = info->gguf_type,
     .has_arithmetic = info->has_arithmetic,
+    .has_values = info->has_values,
   };
   tm_copy_out(out_description, &description, sizeof description);
   return TM_OK;

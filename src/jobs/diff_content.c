@@ -58,7 +58,7 @@ static bool is_eligible(const search *s, uint32_t side, const tm_archive_tensor 
   if (s->likeness == TM_DIFF_LIKE_BYTES) return tensor->bytes != 0 || tensor->element_count == 0;
   if (info == NULL || tensor->element_count == 0) return false;
   if (s->likeness == TM_DIFF_LIKE_ROUNDED) return can_be_rounded(s, side, info);
-  if (!info->has_arithmetic || s->likeness == TM_DIFF_LIKE_VALUES) return info->has_arithmetic;
+  if (!info->has_values || s->likeness == TM_DIFF_LIKE_VALUES) return info->has_values;
   tm_squeezed_dims dims;
   tm_squeezed_dims_take(tensor, &dims);
   if (dims.rank < 2) return false;

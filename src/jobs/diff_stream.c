@@ -64,7 +64,7 @@ static bool is_same_tensor(const diff_stream *stream, const open_pair *open) {
 static tm_diff_road road_of(const diff_stream *stream, const open_pair *open) {
   const tm_archive_tensor *a = open->tensors[0], *b = open->tensors[1];
   if (a == NULL || b == NULL || is_incomplete(a) || is_incomplete(b) || a->element_count != b->element_count) return TM_DIFF_ROAD_NONE;
-  const bool has_values = open->infos[0] != NULL && open->infos[0]->has_arithmetic && open->infos[1] != NULL && open->infos[1]->has_arithmetic;
+  const bool has_values = open->infos[0] != NULL && open->infos[0]->has_values && open->infos[1] != NULL && open->infos[1]->has_values;
   if (has_values) return TM_DIFF_ROAD_VALUES;
   if (!tm_diff_have_same_type(a, b) || a->bytes != b->bytes) return TM_DIFF_ROAD_NONE;
   const bool has_bytes = a->bytes != 0 || a->element_count == 0 || is_same_tensor(stream, open);
@@ -349,7 +349,7 @@ static void note_gaps(const diff_stream *stream, const open_pair *open) {
   for (uint32_t side = 0; side < 2; side++) {
     if (open->tensors[side] == NULL) continue;
     if (is_incomplete(open->tensors[side])) note_incomplete(stream, open, side);
-    else if (open->tensors[1 - side] != NULL && (open->infos[side] == NULL || !open->infos[side]->has_arithmetic)) note_type(stream, open, side);
+    else if (open->tensors[1 - side] != NULL && (open->infos[side] == NULL || !open->infos[side]->has_values)) note_type(stream, open, side);
   }
 }
 

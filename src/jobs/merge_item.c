@@ -145,7 +145,7 @@ static tm_status decide_missing(decision *d) {
 
 static bool is_number(const tm_archive_tensor *tensor) {
   const tm_format_info *info = tm_format_find(tensor->format);
-  return info != NULL && info->has_arithmetic && (info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_BLOCK);
+  return info != NULL && info->has_values && (info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_BLOCK);
 }
 
 static bool differ_from(const tm_archive_tensor *a, const tm_archive_tensor *b, uint32_t first_axis) {
@@ -296,7 +296,7 @@ static tm_status decide_shapes(decision *d) {
 /* Quantized and other weights in a form that this version cannot decode; as opposed to integers, which are no weights. */
 static bool is_closed(const tm_archive_tensor *tensor) {
   const tm_format_info *info = tm_format_find(tensor->format);
-  return info == NULL || (!info->has_arithmetic && info->kind != TM_KIND_COMPLEX);
+  return info == NULL || (!info->has_values && info->kind != TM_KIND_COMPLEX);
 }
 
 static const char *type_of(const tm_archive_tensor *tensor) {
@@ -404,6 +404,27 @@ static tm_status tell_kept(decision *d, const tm_archive_tensor *tensor, uint32_
              "floats and blocks only", before == NULL ? "" : before, before == NULL ? "" : "; ", type_of(tensor));
 }
 
+static bool can_be_written(uint32_t format) {
+  const tm_format_info *info = tm_format_find(format);
+  return info != NULL && info->has_arithmetic;
+}
+
+/* The result would have a block format that can only be read.  Where all are equal it is what they are, whatever method. */
+static tm_status decide_unwritable(decision *d) {
+  tm_merge_item *item = d->item;
+  char what[200];
+  bool are_equal = false;
+  const bool is_mean = item->method != TM_MERGE_LINEAR || (d->settings->flags & TM_MERGE_KEEP_WEIGHTS) == 0;
+  if (d->parts.count > 1 && is_mean && !d->has_rest)
+    TM_TRY(tm_merge_parts_compare(d->settings, d->arena->memory, &d->parts, &are_equal, d->error));
+  (void)snprintf(what, sizeof what, "%.60s can be read, but not written by this version; another type is to be given for it",
+                 tm_format_find(item->format)->name);
+  if (are_equal) copy_part(d, d->parts.items[0]);
+  else TM_TRY(decide_other(d, TM_MERGE_MISMATCH_TYPE, &d->lead, what));
+  item->format = d->parts.items[0].tensor->format;
+  return TM_OK;
+}
+
 /* What is copied stays what it is, unless it is asked for in another form and can be. */
 static tm_status choose_format(decision *d) {
   tm_merge_item *item = d->item;
@@ -425,7 +446,7 @@ static tm_status choose_format(decision *d) {
   item->format = wanted != TM_FORMAT_NONE ? wanted : leads ? d->lead.tensor->format : first->format;
   item->action = is_single && item->format == first->format ? TM_MERGE_ACTION_COPY : TM_MERGE_ACTION_COMPUTE;
   if (d->parts.count == 1) item->method = TM_MERGE_LINEAR;
-  return TM_OK;
+  return item->action == TM_MERGE_ACTION_COPY || can_be_written(item->format) ? TM_OK : decide_unwritable(d);
 }
 
 /* Why a file of that kind has no place for the type, and whether the other kind has; NULL: it has. */

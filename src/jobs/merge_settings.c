@@ -57,7 +57,7 @@ static tm_status check_format(const tm_merge_rule *rule, tm_error *error) {
   char what[256], blocks[128];
   if (info != NULL && info->has_arithmetic && (info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_BLOCK)) return TM_OK;
   (void)snprintf(what, sizeof what, "a dtype of %s; results can be of any float format, or of a block format that can be written: %s",
-                 info == NULL ? "no known format" : info->name, tm_format_list_blocks(blocks, sizeof blocks));
+                 info == NULL ? "no known format" : info->name, tm_format_list_blocks(true, blocks, sizeof blocks));
   return fail_rule(rule, what, error);
 }
 

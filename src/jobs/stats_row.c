@@ -63,7 +63,7 @@ void tm_stats_row_identify(const char *path, const tm_archive_tensor *tensor, tm
 
 bool tm_stats_row_is_possible(const tm_archive_tensor *tensor) {
   const tm_format_info *info = tm_format_find(tensor->format);
-  return (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) == 0 && info != NULL && info->has_arithmetic;
+  return (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) == 0 && info != NULL && info->has_values;
 }
 
 /* One note a type, not one a tensor. */

@@ -26,7 +26,7 @@ bool tm_transposed_can_flip(const tm_archive_tensor *tensor) {
 
 static bool has_values(const tm_archive_tensor *tensor) {
   const tm_format_info *info = tm_format_find(tensor->format);
-  return info != NULL && info->has_arithmetic && tensor->element_count != 0 && (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) == 0;
+  return info != NULL && info->has_values && tensor->element_count != 0 && (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) == 0;
 }
 
 bool tm_transposed_is_possible(const tm_archive_tensor *a, const tm_archive_tensor *b) {

@@ -169,7 +169,7 @@ static void add_block(comparison_state *state, side_values *one, side_values *ot
 static bool is_short_float(const tm_format_info *info) { return info->kind == TM_KIND_FLOAT && info->block_bytes <= 2; }
 
 static sum_order order_of(const tm_format_info *a, const tm_format_info *b) {
-  if (a == b && a->kind == TM_KIND_BLOCK) return ORDER_EXACT;
+  if (a == b && a->kind == TM_KIND_BLOCK && a->has_arithmetic) return ORDER_EXACT;
   return is_short_float(a) && is_short_float(b) ? ORDER_CHAINS : ORDER_LANES;
 }
 

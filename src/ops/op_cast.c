@@ -112,7 +112,7 @@ static tm_status quantize_infer(const tm_operation *operation, tm_operand *out_o
 
 static tm_status dequantize_infer(const tm_operation *operation, tm_operand *out_outputs, tm_error *error) {
   const tm_operand *x = &operation->operands[0];
-  TM_TRY(tm_require_format(operation, 0, TM_SET_BLOCK, error));
+  TM_TRY(tm_require_format(operation, 0, TM_SET_ANY_BLOCK, error));
   TM_TRY(tm_choose_format(operation, TM_FORMAT_F32, TM_SET_FLOAT, out_outputs, error));
   return tm_make_output(operation, x->rank, x->dims, out_outputs, error);
 }

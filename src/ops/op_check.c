@@ -16,13 +16,13 @@ uint32_t tm_format_set(uint32_t format) {
   const tm_format_info *info = tm_format_find(format);
   if (info == NULL) return 0;
   const bool is_plain = info->block_elements == 1;
-  if (!info->has_arithmetic) return is_plain ? TM_SET_PLAIN_OPAQUE : TM_SET_BLOCK_OPAQUE;
+  if (!info->has_values) return is_plain ? TM_SET_PLAIN_OPAQUE : TM_SET_BLOCK_OPAQUE;
   switch (info->kind) {
     case TM_KIND_FLOAT: return TM_SET_FLOAT;
     case TM_KIND_SIGNED:
     case TM_KIND_UNSIGNED: return is_plain ? TM_SET_INTEGER : TM_SET_INTEGER_4;
     case TM_KIND_BOOL: return TM_SET_BOOL;
-    case TM_KIND_BLOCK: return TM_SET_BLOCK;
+    case TM_KIND_BLOCK: return info->has_arithmetic ? TM_SET_BLOCK : TM_SET_BLOCK_READ;
     case TM_KIND_COMPLEX: break;
   }
   return 0;
@@ -44,15 +44,15 @@ static const struct { uint32_t set; const char *name; } set_names[] = {
   { TM_SET_BLOCK_OPAQUE, "other packed format" },
 };
 
-/* There are more block formats than those that operations know: which is said, so that nobody need guess. */
+/* There are more block formats than those that operations can read or write: which is said, so that nobody need guess. */
 const char *tm_format_set_name(uint32_t set, char *text) {
   char blocks[BLOCKS_CAPACITY];
   size_t length = 0;
   text[0] = '\0';
-  (void)tm_format_list_blocks(blocks, sizeof blocks);
+  (void)tm_format_list_blocks((set & TM_SET_BLOCK_READ) == 0, blocks, sizeof blocks);
   for (size_t i = 0; i < sizeof set_names / sizeof set_names[0]; i++) {
     const bool is_blocks = set_names[i].set == TM_SET_BLOCK;
-    if ((set & set_names[i].set) == 0) continue;
+    if ((set & set_names[i].set) == 0 && !(is_blocks && (set & TM_SET_BLOCK_READ) != 0)) continue;
     length += (size_t)snprintf(text + length, TM_SET_NAME_BYTES - length, "%s%s%s%s%s", length == 0 ? "" : " or ", set_names[i].name,
                                is_blocks ? " (" : "", is_blocks ? blocks : "", is_blocks ? ")" : "");
   }

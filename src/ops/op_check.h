@@ -14,9 +14,11 @@
 #define TM_SET_BLOCK        0x10u       /* block formats with a codec */
 #define TM_SET_PLAIN_OPAQUE 0x20u       /* whole bytes an element, no arithmetic */
 #define TM_SET_BLOCK_OPAQUE 0x40u       /* packed or block, no codec */
+#define TM_SET_BLOCK_READ   0x80u       /* block formats with a decoder alone */
 #define TM_SET_PLAIN (TM_SET_FLOAT | TM_SET_INTEGER | TM_SET_BOOL | TM_SET_PLAIN_OPAQUE)
 #define TM_SET_NUMBER (TM_SET_FLOAT | TM_SET_INTEGER)
-#define TM_SET_ALL 0x7fu
+#define TM_SET_ANY_BLOCK (TM_SET_BLOCK | TM_SET_BLOCK_READ)     /* what can be read */
+#define TM_SET_ALL 0xffu
 
 /* The one set a format belongs to; 0 if unknown or private. */
 uint32_t tm_format_set(uint32_t format);

@@ -116,7 +116,7 @@ static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, t
   TM_TRY(tm_require_switch(operation, "transpose_b", attributes->transpose_b, error));
   if (is_integer_product(operation)) return infer_integer(operation, out_outputs, error);
   TM_TRY(tm_require_format(operation, A, TM_SET_FLOAT, error));
-  TM_TRY(tm_require_format(operation, B, TM_SET_FLOAT | TM_SET_BLOCK, error));
+  TM_TRY(tm_require_format(operation, B, TM_SET_FLOAT | TM_SET_ANY_BLOCK, error));
   const uint32_t a_format = operation->operands[A].format;
   TM_TRY(tm_choose_format(operation, is_f8(a_format) ? TM_FORMAT_F32 : a_format, TM_SET_FLOAT, out_outputs, error));
   return make_product_output(operation, out_outputs, error);

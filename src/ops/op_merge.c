@@ -189,7 +189,7 @@ static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, t
   const tm_operand *first = &operation->operands[FIRST];
   for (uint32_t i = 0; i < operation->input_count; i++) {
     if (i == SETTINGS) continue;
-    TM_TRY(tm_require_format(operation, i, TM_SET_FLOAT | TM_SET_BLOCK, error));
+    TM_TRY(tm_require_format(operation, i, TM_SET_FLOAT | TM_SET_ANY_BLOCK, error));
     TM_TRY(tm_require_dims(operation, i, first->rank, first->dims, error));
   }
   TM_TRY(require_settings(operation, error));

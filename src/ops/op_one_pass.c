@@ -20,7 +20,7 @@ static uint64_t word_count(uint32_t op) {
 static tm_status check_magnitudes(const tm_operation *operation, tm_error *error) {
   const tm_magnitudes_attributes *attributes = operation->attributes;
   for (uint32_t i = 0; i < operation->input_count; i++)
-    TM_TRY(tm_require_format(operation, i, TM_SET_FLOAT | TM_SET_BLOCK, error));
+    TM_TRY(tm_require_format(operation, i, TM_SET_FLOAT | TM_SET_ANY_BLOCK, error));
   TM_TRY(tm_require_switch(operation, "within", attributes->within, error));
   if (attributes->upper < (attributes->within ? TM_MAGNITUDE_BINS : 1)) return TM_OK;
   return tm_fail(error, TM_ERROR_ARGUMENT, "magnitudes: attribute upper is %u, expected %s", (unsigned)attributes->upper,
@@ -32,10 +32,10 @@ static tm_status check_inputs(const tm_operation *operation, tm_error *error) {
   for (uint32_t i = 0; i < operation->input_count; ++i) {
     const tm_format_info *info = tm_format_find(operation->operands[i].format);
     if (info == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "input %u: unknown format %u", i, operation->operands[i].format);
-    if (!info->has_arithmetic) {
+    if (!info->has_values) {
       char blocks[BLOCKS_CAPACITY];
-      return tm_fail(error, TM_ERROR_ARGUMENT, "input %u: format %s has no arithmetic; its values cannot be read; of the block "
-                     "formats those of %s can", i, info->name, tm_format_list_blocks(blocks, sizeof blocks));
+      return tm_fail(error, TM_ERROR_ARGUMENT, "input %u: format %s has no decoder; its values cannot be read; of the block "
+                     "formats those of %s can", i, info->name, tm_format_list_blocks(false, blocks, sizeof blocks));
     }
   }
   if (operation->input_count == 2 && !tm_same_dims(&operation->operands[0], &operation->operands[1])) {

@@ -17,7 +17,7 @@ static bool wants_quantized(const tm_answer *answer) {
   return true;
 }
 
-static bool has_values(uint32_t format) { return (tm_format_set(format) & (TM_SET_FLOAT | TM_SET_BLOCK)) != 0; }
+static bool has_values(uint32_t format) { return (tm_format_set(format) & (TM_SET_FLOAT | TM_SET_ANY_BLOCK)) != 0; }
 
 /* The integers of one factor, dense; what is repeated along a batch axis is there once. */
 static bool make_factor(const tm_operand *original, tm_operand *out_factor) {

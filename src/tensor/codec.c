@@ -12,6 +12,10 @@ static const tm_codec_family *const families[] = {
   &tm_codec_family_integer,
   &tm_codec_family_q4_0,
   &tm_codec_family_q8_0,
+  &tm_codec_family_legacy,
+  &tm_codec_family_k,
+  &tm_codec_family_nonlinear,
+  &tm_codec_family_ternary,
 };
 
 const tm_codec *tm_codec_find(uint32_t format) {

@@ -23,7 +23,7 @@ typedef struct tm_codec {
   uint32_t format;
   /* Floats and blocks: exactly.  Integers: to the nearest f64.  bool: 0 or 1. */
   tm_decode_fn decode;
-  /* Floats: one rounding; beyond the range infinity, or NaN where there is none.  Integers: truncates, saturates, NaN
+  /* NULL where only reading is known.  Floats: one rounding; beyond the range infinity, or NaN where there is none.  Integers: truncates, saturates, NaN
      gives 0.  bool: x != 0, NaN is true.  Blocks: rounds to f32, then the family's reference encoder. */
   tm_encode_fn encode;
   /* As encode, but a finite value beyond a float's range becomes its largest finite one. */
@@ -34,7 +34,7 @@ typedef struct tm_codec {
   tm_encode_integer_fn encode_integer;
 } tm_codec;
 
-/* NULL for a format without arithmetic (tm_format_info.has_arithmetic). */
+/* NULL for a format without values (tm_format_info.has_values); without arithmetic its encoders are NULL. */
 const tm_codec *tm_codec_find(uint32_t format);
 
 /* The range of an integer format as 64-bit two's complement (the maximum of u64 as the bits of -1); bool: 0 and 1. */

@@ -12,7 +12,11 @@ typedef struct tm_codec_family {
 
 extern const tm_codec_family tm_codec_family_float;
 extern const tm_codec_family tm_codec_family_integer;
+extern const tm_codec_family tm_codec_family_k;
+extern const tm_codec_family tm_codec_family_legacy;
+extern const tm_codec_family tm_codec_family_nonlinear;
 extern const tm_codec_family tm_codec_family_q4_0;
 extern const tm_codec_family tm_codec_family_q8_0;
+extern const tm_codec_family tm_codec_family_ternary;
 
 #endif

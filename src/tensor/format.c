@@ -7,13 +7,16 @@
 
 #include "base/checked.h"
 
-#define PLAIN(id, kind, name, st, gguf, bytes) { TM_FORMAT_##id, TM_KIND_##kind, name, st, gguf, 1, bytes, true }
+#define PLAIN(id, kind, name, st, gguf, bytes) { TM_FORMAT_##id, TM_KIND_##kind, name, st, gguf, 1, bytes, true, true }
 #define SIZED(id, kind, name, st, elements, bytes) \
-  { TM_FORMAT_##id, TM_KIND_##kind, name, st, TM_NO_GGUF_TYPE, elements, bytes, false }
+  { TM_FORMAT_##id, TM_KIND_##kind, name, st, TM_NO_GGUF_TYPE, elements, bytes, false, false }
 #define PACKED(id, kind, name, elements, bytes) \
-  { TM_FORMAT_##id, TM_KIND_##kind, name, NULL, TM_NO_GGUF_TYPE, elements, bytes, true }
-#define BLOCK(id, name, gguf, elements, bytes, arithmetic) \
-  { TM_FORMAT_##id, TM_KIND_BLOCK, name, NULL, gguf, elements, bytes, arithmetic }
+  { TM_FORMAT_##id, TM_KIND_##kind, name, NULL, TM_NO_GGUF_TYPE, elements, bytes, true, true }
+#define BLOCK(id, name, gguf, elements, bytes, can) { TM_FORMAT_##id, TM_KIND_BLOCK, name, NULL, gguf, elements, bytes, can }
+/* What can be done with a block format: has_values, has_arithmetic. */
+#define COMPUTE true, true
+#define READ true, false
+#define MOVE false, false
 
 /* By number, in ascending order: tm_format_find relies on it. */
 static const tm_format_info formats[] = {
@@ -39,33 +42,33 @@ static const tm_format_info formats[] = {
   PLAIN(U64, UNSIGNED, "u64", "U64", TM_NO_GGUF_TYPE, 8),
   PLAIN(BOOL, BOOL, "bool", "BOOL", TM_NO_GGUF_TYPE, 1),
   SIZED(C64, COMPLEX, "c64", "C64", 1, 8),
-  BLOCK(Q4_0, "q4_0", 2, 32, 18, true),
-  BLOCK(Q4_1, "q4_1", 3, 32, 20, false),
-  BLOCK(Q5_0, "q5_0", 6, 32, 22, false),
-  BLOCK(Q5_1, "q5_1", 7, 32, 24, false),
-  BLOCK(Q8_0, "q8_0", 8, 32, 34, true),
-  BLOCK(Q8_1, "q8_1", 9, 32, 36, false),
-  BLOCK(Q2_K, "q2_k", 10, 256, 84, false),
-  BLOCK(Q3_K, "q3_k", 11, 256, 110, false),
-  BLOCK(Q4_K, "q4_k", 12, 256, 144, false),
-  BLOCK(Q5_K, "q5_k", 13, 256, 176, false),
-  BLOCK(Q6_K, "q6_k", 14, 256, 210, false),
-  BLOCK(Q8_K, "q8_k", 15, 256, 292, false),
-  BLOCK(IQ2_XXS, "iq2_xxs", 16, 256, 66, false),
-  BLOCK(IQ2_XS, "iq2_xs", 17, 256, 74, false),
-  BLOCK(IQ3_XXS, "iq3_xxs", 18, 256, 98, false),
-  BLOCK(IQ1_S, "iq1_s", 19, 256, 50, false),
-  BLOCK(IQ4_NL, "iq4_nl", 20, 32, 18, false),
-  BLOCK(IQ3_S, "iq3_s", 21, 256, 110, false),
-  BLOCK(IQ2_S, "iq2_s", 22, 256, 82, false),
-  BLOCK(IQ4_XS, "iq4_xs", 23, 256, 136, false),
-  BLOCK(IQ1_M, "iq1_m", 29, 256, 56, false),
-  BLOCK(TQ1_0, "tq1_0", 34, 256, 54, false),
-  BLOCK(TQ2_0, "tq2_0", 35, 256, 66, false),
-  BLOCK(MXFP4, "mxfp4", 39, 32, 17, false),
-  BLOCK(NVFP4, "nvfp4", 40, 64, 36, false),
-  BLOCK(Q1_0, "q1_0", 41, 128, 18, false),
-  BLOCK(Q2_0, "q2_0", 42, 64, 18, false),
+  BLOCK(Q4_0, "q4_0", 2, 32, 18, COMPUTE),
+  BLOCK(Q4_1, "q4_1", 3, 32, 20, READ),
+  BLOCK(Q5_0, "q5_0", 6, 32, 22, READ),
+  BLOCK(Q5_1, "q5_1", 7, 32, 24, READ),
+  BLOCK(Q8_0, "q8_0", 8, 32, 34, COMPUTE),
+  BLOCK(Q8_1, "q8_1", 9, 32, 36, READ),
+  BLOCK(Q2_K, "q2_k", 10, 256, 84, READ),
+  BLOCK(Q3_K, "q3_k", 11, 256, 110, READ),
+  BLOCK(Q4_K, "q4_k", 12, 256, 144, READ),
+  BLOCK(Q5_K, "q5_k", 13, 256, 176, READ),
+  BLOCK(Q6_K, "q6_k", 14, 256, 210, READ),
+  BLOCK(Q8_K, "q8_k", 15, 256, 292, READ),
+  BLOCK(IQ2_XXS, "iq2_xxs", 16, 256, 66, MOVE),
+  BLOCK(IQ2_XS, "iq2_xs", 17, 256, 74, MOVE),
+  BLOCK(IQ3_XXS, "iq3_xxs", 18, 256, 98, MOVE),
+  BLOCK(IQ1_S, "iq1_s", 19, 256, 50, MOVE),
+  BLOCK(IQ4_NL, "iq4_nl", 20, 32, 18, READ),
+  BLOCK(IQ3_S, "iq3_s", 21, 256, 110, MOVE),
+  BLOCK(IQ2_S, "iq2_s", 22, 256, 82, MOVE),
+  BLOCK(IQ4_XS, "iq4_xs", 23, 256, 136, READ),
+  BLOCK(IQ1_M, "iq1_m", 29, 256, 56, MOVE),
+  BLOCK(TQ1_0, "tq1_0", 34, 256, 54, READ),
+  BLOCK(TQ2_0, "tq2_0", 35, 256, 66, READ),
+  BLOCK(MXFP4, "mxfp4", 39, 32, 17, READ),
+  BLOCK(NVFP4, "nvfp4", 40, 64, 36, READ),
+  BLOCK(Q1_0, "q1_0", 41, 128, 18, READ),
+  BLOCK(Q2_0, "q2_0", 42, 64, 18, READ),
 };
 
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
@@ -81,14 +84,16 @@ const tm_format_info *tm_format_find(uint32_t format) {
 
 const tm_format_info *tm_format_at(uint32_t index) { return index < FORMAT_COUNT ? &formats[index] : NULL; }
 
-static bool is_usable_block(const tm_format_info *info) { return info->kind == TM_KIND_BLOCK && info->has_arithmetic; }
+static bool is_usable_block(const tm_format_info *info, bool can_write) {
+  return info->kind == TM_KIND_BLOCK && (can_write ? info->has_arithmetic : info->has_values);
+}
 
-const char *tm_format_list_blocks(char *out_text, uint64_t capacity) {
+const char *tm_format_list_blocks(bool can_write, char *out_text, uint64_t capacity) {
   uint64_t left = 0, used = 0;
   out_text[0] = '\0';
-  for (size_t i = 0; i < FORMAT_COUNT; i++) left += is_usable_block(&formats[i]);
+  for (size_t i = 0; i < FORMAT_COUNT; i++) left += is_usable_block(&formats[i], can_write);
   for (size_t i = 0; i < FORMAT_COUNT && used + 1 < capacity; i++) {
-    if (!is_usable_block(&formats[i])) continue;
+    if (!is_usable_block(&formats[i], can_write)) continue;
     const char *before = used == 0 ? "" : left == 1 ? " or " : ", ";
     used += (uint64_t)snprintf(out_text + used, (size_t)(capacity - used), "%s%s", before, formats[i].name);
     left--;

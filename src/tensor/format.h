@@ -30,15 +30,17 @@ typedef struct tm_format_info {
   int32_t        gguf_type;     /* number in a GGUF file; TM_NO_GGUF_TYPE if it has none */
   uint32_t       block_elements;
   uint32_t       block_bytes;
-  bool           has_arithmetic; /* a scalar codec exists, so operations can compute with it */
+  bool           has_values;    /* there is a scalar decoder, so operations can read it */
+  bool           has_arithmetic; /* and an encoder, so they can write it, too */
 } tm_format_info;
 
 /* The row of a format, or NULL for an unknown or private number. */
 const tm_format_info *tm_format_find(uint32_t format);
 /* Rows by index, for listings; NULL past the end. */
 const tm_format_info *tm_format_at(uint32_t index);
-/* The block formats that operations can compute with, as "q4_0 or q8_0"; cut where `capacity` is small.  Returns out_text. */
-const char *tm_format_list_blocks(char *out_text, uint64_t capacity);
+/* The block formats that operations can read, or of them those that they can write, as "q4_0 or q8_0"; cut where `capacity` is small.
+   Returns out_text. */
+const char *tm_format_list_blocks(bool can_write, char *out_text, uint64_t capacity);
 /* Case-insensitive search by `name`, or exact by safetensors dtype, or by GGUF type number; NULL if unknown. */
 const tm_format_info *tm_format_by_name(const char *name, uint64_t length);
 const tm_format_info *tm_format_by_safetensors(const char *dtype, uint64_t length);

@@ -7,6 +7,8 @@ import re
 import harness
 from zoo import ZOO
 
+READABLE = ("q4_0, q4_1, q5_0, q5_1, q8_0, q8_1, q2_k, q3_k, q4_k, q5_k, q6_k, q8_k, iq4_nl, iq4_xs, tq1_0, tq2_0, mxfp4, nvfp4, "
+            "q1_0 or q2_0")
 SLOW_TO_OPEN = ZOO / "culprits" / "slow_to_open_declared.so"
 
 
@@ -15,15 +17,16 @@ class Explain(harness.CommandTest):
         for operation, formats, shape, said in (
             ("quantize", "f32", "4x32", "quantize: --output-dtype must be given: block format (q4_0 or q8_0)"),
             ("cast", "f32", "4", "cast: --output-dtype must be given: float"),
-            ("matmul", "q4_k,f32", "4x256,256x4", "a has format q4_k, expected float; and as the second operand: matmul: b has "
-                                                  "format q4_k, expected float or block format (q4_0 or q8_0)"),
-            ("stats", "q4_k", "4x256", "its values cannot be read; of the block formats those of q4_0 or q8_0 can"),
-            ("compare_tensors", "q4_k,q4_k", "4x256,4x256", "of the block formats those of q4_0 or q8_0 can"),
+            ("matmul", "iq2_xs,f32", "4x256,256x4", "a has format iq2_xs, expected float; and as the second operand: matmul: b has "
+                                                    f"format iq2_xs, expected float or block format ({READABLE})"),
+            ("quantize", "f32 --output-dtype q4_k", "4x256", "quantize: y has format q4_k, expected block format (q4_0 or q8_0)"),
+            ("stats", "iq2_xs", "4x256", f"its values cannot be read; of the block formats those of {READABLE} can"),
+            ("compare_tensors", "iq2_xs,iq2_xs", "4x256,4x256", f"of the block formats those of {READABLE} can"),
             ("add", "f8,f8", "4,4", 'unknown format "f8"; did you mean "f8_e4m3fn"?'),
             ("add", "f8_e5,f8_e5", "4,4", 'did you mean "f8_e5m2"?'),
         ):
             with self.subTest(operation=operation, formats=formats):
-                err = self.run_command("explain", operation, "--dtype", formats, "--shape", shape, code=2)[1]
+                err = self.run_command("explain", operation, "--dtype", *formats.split(), "--shape", shape, code=2)[1]
                 self.assertIn(said, err)
                 self.assert_one_line(err)
 

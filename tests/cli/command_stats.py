@@ -74,15 +74,15 @@ class Stats(harness.CommandTest):
         path = self.safetensors("known.safetensors", {"x": clean, "empty": ("F32", (0,), b""), "i": ("I8", (1,), b"a")})
         self.assertIn("no NaN, no infinities", self.run_command("stats", path, "--fail-on-nonfinite")[0])
 
-    def test_block_types_without_arithmetic_are_not_vouched_for(self):
+    def test_block_types_without_a_decoder_are_not_vouched_for(self):
         name = b"blk.0"
-        tensor = struct.pack("<Q", len(name)) + name + struct.pack("<IQIQ", 1, 256, 12, 0)
+        tensor = struct.pack("<Q", len(name)) + name + struct.pack("<IQIQ", 1, 256, 16, 0)
         head = struct.pack("<4sIQQ", b"GGUF", 3, 1, 0) + tensor
-        path = self.folder / "q4_k.gguf"
-        path.write_bytes(head + bytes(-len(head) % 32) + bytes(160))
+        path = self.folder / "iq2_xxs.gguf"
+        path.write_bytes(head + bytes(-len(head) % 32) + bytes(96))
         self.assertNotIn("no NaN", self.run_command("stats", path)[0])
         err = self.run_command("stats", path, "--fail-on-nonfinite", code=1)[1]
-        self.assertIn("1 of 1 tensor could not be examined (type q4_k)", err)
+        self.assertIn("1 of 1 tensor could not be examined (type iq2_xxs)", err)
 
     def test_selection(self):
         model = self.small_model()

@@ -483,9 +483,9 @@ static void test_wrong_operands_are_refused(void **state) {
   assert_non_null(strstr(error.text, "[5]"));
   operation.op = TM_OP_STATS;
   operation.input_count = 1;
-  operands[0].format = TM_FORMAT_Q4_K;
+  operands[0].format = TM_FORMAT_IQ2_XXS;
   assert_int_equal(row_of(TM_OP_STATS)->infer(&operation, &operands[1], &error), TM_ERROR_ARGUMENT);
-  assert_non_null(strstr(error.text, "q4_k"));
+  assert_non_null(strstr(error.text, "iq2_xxs"));
   operands[0] = dense(TM_FORMAT_F32, 1, (uint64_t[]){ 6 });
   operands[1] = dense(TM_FORMAT_U64, 1, (uint64_t[]){ 12 });
   assert_int_equal(row_of(TM_OP_STATS)->check(&operation, &error), TM_ERROR_ARGUMENT);
