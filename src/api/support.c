@@ -127,7 +127,7 @@ tm_status tm_support_query(tm_context *context, uint32_t device, uint32_t op, ui
   if (device >= context->inventory->device_count) return TM_END;
   const tm_format_info *info = tm_format_find(format);
   tm_request request;
-  if (info == NULL || !info->has_arithmetic || !find_request(context, op, format, &request)) return TM_UNSUPPORTED;
+  if (info == NULL || !info->has_values || !find_request(context, op, format, &request)) return TM_UNSUPPORTED;
   tm_answer answer = { .level = TM_LEVEL_REFUSED };
   tm_device_slot *slot = context->inventory->devices[device];
   if (tm_device_is_usable(slot)) {
