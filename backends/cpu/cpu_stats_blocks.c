@@ -143,14 +143,18 @@ CPU_INLINE void superblock(layout l, const unsigned char *data, uint64_t count, 
 CPU_AVX2 void cpu_stats_q8_0(const unsigned char *data, uint64_t count, cpu_stats_state *state) { superblock(Q8_0, data, count, state); }
 CPU_AVX2 void cpu_stats_q4_0(const unsigned char *data, uint64_t count, cpu_stats_state *state) { superblock(Q4_0, data, count, state); }
 
+#define DECODED_BLOCKS 8u       /* at a time, so that what a call costs does not count, and that they stay in the nearest cache */
+
 void cpu_stats_decoded(void (*decode)(const unsigned char *data, float *to), uint64_t block_elements, uint64_t block_bytes,
                        const unsigned char *data, uint64_t count, cpu_stats_state *state) {
-  float values[TM_SUM_BLOCK];
+  float values[DECODED_BLOCKS * TM_SUM_BLOCK];
   unsigned char filled[TM_SUM_BLOCK * sizeof(float)];
   const uint64_t subnormal = state->subnormal, step = TM_SUM_BLOCK / block_elements * block_bytes;
-  for (; count >= TM_SUM_BLOCK; count -= TM_SUM_BLOCK, data += step) {
-    decode(data, values);
-    cpu_stats_f32((const unsigned char *)values, TM_SUM_BLOCK, state);
+  while (count >= TM_SUM_BLOCK) {
+    uint64_t decoded = 0;
+    for (; decoded < DECODED_BLOCKS * TM_SUM_BLOCK && count >= TM_SUM_BLOCK; decoded += TM_SUM_BLOCK, count -= TM_SUM_BLOCK, data += step)
+      decode(data, values + decoded);
+    cpu_stats_f32((const unsigned char *)values, decoded, state);
   }
   if (count > 0) {
     const uint64_t bytes = count / block_elements * block_bytes;

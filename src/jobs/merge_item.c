@@ -417,7 +417,7 @@ static tm_status decide_unwritable(decision *d) {
   const bool is_mean = item->method != TM_MERGE_LINEAR || (d->settings->flags & TM_MERGE_KEEP_WEIGHTS) == 0;
   if (d->parts.count > 1 && is_mean && !d->has_rest)
     TM_TRY(tm_merge_parts_compare(d->settings, d->arena->memory, &d->parts, &are_equal, d->error));
-  (void)snprintf(what, sizeof what, "%.60s can be read, but not written by this version; another type is to be given for it",
+  (void)snprintf(what, sizeof what, "%.60s can be read, but not written by this version; give another dtype for it",
                  tm_format_find(item->format)->name);
   if (are_equal) copy_part(d, d->parts.items[0]);
   else TM_TRY(decide_other(d, TM_MERGE_MISMATCH_TYPE, &d->lead, what));
