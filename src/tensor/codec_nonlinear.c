@@ -27,10 +27,10 @@ static void iq4_nl_block(const unsigned char *block, double *out) { put_group(tm
 
 static void iq4_xs_block(const unsigned char *block, double *out) {
   const float d = tm_block_scale_load(block);
-  const unsigned high = block[2] | (unsigned)block[3] << 8;
+  const int high = block[2] | block[3] << 8;
   for (uint32_t group = 0; group < 8; group++) {
-    const unsigned low = block[4 + group / 2] >> 4 * (group % 2) & 15u;
-    const int scale = (int)(low | (high >> 2 * group & 3u) << 4) - 32;
+    const int low = block[4 + group / 2] >> 4 * (group % 2) & 15;
+    const int scale = (low | (high >> 2 * group & 3) << 4) - 32;
     put_group(d * (float)scale, steps, block + 8 + group * 16, 16, out + group * 32);
   }
 }
