@@ -91,7 +91,8 @@ typedef struct tm_string {
 #define TM_FORMAT_C64          32u  /* two f32: real, imaginary; size known, no arithmetic */
 
 /* Block formats of the GGUF family: TM_FORMAT_GGUF + the type number in the file.
-   (Sizes and layouts: ggml's block formats; GGUF numbers of plain formats map to the plain formats above.) */
+   (Sizes and layouts: ggml's block formats; GGUF numbers of plain formats map to the plain formats above.)
+   Which of them operations can read, and which they can write, tm_format_describe says. */
 #define TM_FORMAT_GGUF      0x100u
 #define TM_FORMAT_Q4_0      0x102u  /* 32 elements in 18 bytes: f16 scale d, 16 bytes of nibbles (low: 0..15, high: 16..31); (q - 8) * d */
 #define TM_FORMAT_Q4_1      0x103u
@@ -176,9 +177,9 @@ typedef struct tm_operand {
 #define TM_OP_CONVERT            5u  /* x -> y: between a public format and a backend's private one, same dims */
 /* changing format */
 #define TM_OP_CAST               6u  /* x -> y, same dims, plain or 4-bit formats; tm_cast_attributes */
-#define TM_OP_QUANTIZE           7u  /* x (f32|f16|bf16|f64) -> y (block format), same dims; the family's reference encoder; a block with a value that
+#define TM_OP_QUANTIZE           7u  /* x (f32|f16|bf16|f64) -> y (q8_0, q4_0), same dims; the family's reference encoder; a block with a value that
                                          is not finite in f32 decodes to NaN throughout */
-#define TM_OP_DEQUANTIZE         8u  /* x (block format) -> y (f32 or any float), same dims */
+#define TM_OP_DEQUANTIZE         8u  /* x (block format with a decoder) -> y (f32 or any float), same dims */
 /* elementwise, two operands, broadcast: a, b -> y, all of one format */
 #define TM_OP_ADD               16u
 #define TM_OP_SUB               17u
