@@ -58,7 +58,7 @@ static void write_line(const row_words *words, char *out, size_t capacity) {
   char file[1024], flags[2048], tensor[NAME_BYTES] = "";
   tm_printable_escape(words->file, strlen(words->file), file, sizeof file);
   if (words->tensor.defined) shorten_name(&words->tensor, tensor);
-  snprintf(out, capacity, "%s: %s%s%s", file, tensor, words->tensor.defined ? ": " : "",
+  snprintf(out, capacity, "%s%s%s%s%s", file, file[0] != '\0' ? ": " : "", tensor, words->tensor.defined ? ": " : "",
            tm_in_flags(words->message, flags, sizeof flags));
 }
 

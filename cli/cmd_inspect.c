@@ -265,10 +265,10 @@ static int complain_incomplete(const inspection *inspect) {
   tm_checkpoint_file(inspect->checkpoint, tensor.file, &file);
   return tm_complain_as(
       TM_EXIT_TROUBLE,
-      "%s: truncated: %llu of %llu tensors are incomplete; the first is %.200s, bytes %llu to %llu of a file of %llu; "
+      "%s: truncated: %llu of %llu tensors %s incomplete; the first is %.200s, bytes %llu to %llu of a file of %llu; "
       "fetch the file again",
       file.path, (unsigned long long)inspect->about.incomplete_count, (unsigned long long)inspect->about.tensor_count,
-      tensor.name, (unsigned long long)tensor.offset, (unsigned long long)(tensor.offset + tensor.bytes),
+      inspect->about.incomplete_count == 1 ? "is" : "are", tensor.name, (unsigned long long)tensor.offset, (unsigned long long)(tensor.offset + tensor.bytes),
       (unsigned long long)file.bytes);
 }
 

@@ -50,8 +50,8 @@ void tm_nearest_name_init(tm_nearest_name *nearest, const char *wanted) {
 
 void tm_nearest_name_offer(tm_nearest_name *nearest, const char *candidate) {
   const size_t length = strlen(nearest->wanted);
-  /* A third of the letters may be wrong, at least one; more is no likeness.  What was only begun is one, too. */
-  const unsigned tolerated = length < 3 ? 1 : (unsigned)(length / 3 + 1);
+  /* A third of the letters and one may be wrong, of three or fewer one; more is no likeness.  What was only begun is one, too. */
+  const unsigned tolerated = length <= 3 ? 1 : (unsigned)(length / 3 + 1);
   unsigned       distance = tm_name_distance(nearest->wanted, candidate);
   if (length >= 3 && strncmp(nearest->wanted, candidate, length) == 0) distance = 1;
   if (is_begun(nearest->wanted, length, candidate)) distance = 0;

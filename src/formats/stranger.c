@@ -119,7 +119,7 @@ static tm_status refuse_binary(const tm_head *head, const char *label, tm_error 
   char begin[3 * 16 + 1] = "";
   for (uint32_t i = 0; i < head->count && i < 16; i++) (void)snprintf(begin + 3 * i, 4, " %02x", head->bytes[i]);
   return tm_fail(error, TM_ERROR_CORRUPT, "%s: is not in a format that this version reads (safetensors, GGUF, ONNX, npy); its %" PRIu64
-                 " bytes begin with%s", label, head->file_bytes, begin);
+                 " byte%s with%s", label, head->file_bytes, head->file_bytes == 1 ? " begins" : "s begin", begin);
 }
 
 tm_status tm_stranger_refuse(const tm_head *head, const char *label, tm_error *error) {

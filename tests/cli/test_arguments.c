@@ -128,6 +128,9 @@ static void finds_the_nearest_name(void **state) {
   tm_nearest_name_init(&nearest, "zzz");
   tm_nearest_name_offer(&nearest, "matmul");
   assert_null(nearest.best);
+  tm_nearest_name_init(&nearest, "foo");
+  tm_nearest_name_offer(&nearest, "f64");
+  assert_null(nearest.best);
 }
 
 int main(void) {

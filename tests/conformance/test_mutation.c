@@ -132,16 +132,19 @@ static void mutate_numerics(session *s, const report_claim *claim) {
   say(&m, "NOT FOUND although results differ from the reference's");
 }
 
-static bool has_workspace(session *s, const combination *which) {
+/* What it says of a plain question. */
+static tm_answer ask_plain(session *s, const combination *which) {
   subject host;
   question q;
   const subject_options options = { .table = &s->inner };
-  bool needs = false;
+  tm_answer answer = { .level = TM_LEVEL_REFUSED };
   if (subject_open(&host, &options) != TM_OK) fail_msg("the backend does not open");
-  if (question_make_plain(&q, which, 5000, 1)) needs = subject_ask(&host, &q.c.operation).workspace_bytes != 0;
+  if (question_make_plain(&q, which, 5000, 1)) answer = subject_ask(&host, &q.c.operation);
   subject_close(&host);
-  return needs;
+  return answer;
 }
+
+static bool has_workspace(session *s, const combination *which) { return ask_plain(s, which).workspace_bytes != 0; }
 
 static bool has_narrow_input(const combination *which) {
   for (uint32_t i = 0; i < which->inputs; i++) {
@@ -151,14 +154,15 @@ static bool has_narrow_input(const combination *which) {
   return false;
 }
 
-static bool is_claimed(const session *s, const combination *which) {
+/* Among the few cases of an honest run may have been none that the backend takes. */
+static bool is_claimed(session *s, const combination *which) {
   for (uint32_t i = 0; i < s->claims->count; i++) {
     const combination *other = &s->claims->claims[i].which;
     if (other->row == which->row && other->inputs == which->inputs &&
         memcmp(other->formats, which->formats, (which->inputs + 1) * sizeof which->formats[0]) == 0)
       return true;
   }
-  return false;
+  return ask_plain(s, which).level != TM_LEVEL_REFUSED;
 }
 
 /* Operands that are as large in the one as in the other, so that the kernel runs on them without harm. */
