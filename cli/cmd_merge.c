@@ -141,11 +141,18 @@ static uint32_t operation_of(uint32_t method) {
   return method == TM_MERGE_TIES ? TM_OP_TIES_SUM : TM_OP_WEIGHTED_SUM;
 }
 
+/* Said when a signal ends the command after the result has its name. */
+static void say_complete(void *unused) {
+  (void)unused;
+  fputs("tensormorph: the interruption came too late; the merge is complete\n", stderr);
+}
+
 static int run_job(merge_run *merge) {
   tm_job_watch watch = {
       .invocation = merge->invocation, .job = merge->job, .shows_progress = !merge->invocation->preferences.quiet };
   merge->status = tm_job_watch_wait(&watch, &merge->error);
   merge->signal_number = watch.signal_number;
+  if (merge->status == TM_OK && merge->signal_number == 0) merge->invocation->interrupt.farewell = say_complete;
   tm_interrupt_watch_begin(&merge->invocation->interrupt);
   tm_elsewhere_notes_make(&merge->elsewhere, merge->context, &merge->invocation->preferences.devices,
                           operation_of(merge->request.method), merge->job);

@@ -196,8 +196,16 @@ static tm_status add_run(tm_onnx *parser, run_list *list, tm_wire_range range) {
   return TM_OK;
 }
 
+/* Whether so many bytes hold it, with a sign or without: some write the bits of 16-bit floats as signed numbers. */
+static bool fits(uint64_t number, uint32_t bytes) {
+  const uint32_t bits = 8 * bytes;
+  if (bits >= 64) return true;
+  return number >> bits == 0 || ~number >> (bits - 1) == 0;
+}
+
 /* Counts what lies in a segment, and keeps in mind where every so many numbers begin. */
-static tm_status add_varints(tm_onnx *parser, run_list *list, tm_wire_range segment) {
+static tm_status add_varints(tm_onnx *parser, run_list *list, const tm_onnx_tensor *tensor, const tm_onnx_type *type,
+                             tm_wire_range segment) {
   tm_wire_range run = { segment.at, segment.end };
   const uint64_t first = list->numbers;
   uint64_t value;
@@ -205,6 +213,9 @@ static tm_status add_varints(tm_onnx *parser, run_list *list, tm_wire_range segm
   while (status == TM_OK && run.at < segment.end) {
     if ((list->numbers - first) % NUMBERS_PER_RUN == 0) TM_TRY(add_run(parser, list, run));
     status = tm_wire_next_varint(&parser->wire, &run, &value);
+    if (status == TM_OK && !fits(value, type->number_bytes))
+      return fail_tensor(parser, tensor, "number %" PRIu64 " of its data is %" PRId64 ", which its type (%s) does not hold", list->numbers,
+                         (int64_t)value, type->name);
     if (status == TM_OK) list->numbers++;
   }
   return status;
@@ -225,7 +236,7 @@ static bool is_varint_field(uint32_t field) { return field != TM_ONNX_FLOAT_DATA
 static tm_status list_runs(tm_onnx *parser, const tm_onnx_tensor *tensor, const tm_onnx_type *type, run_list *list) {
   for (uint64_t i = 0; i < parser->segment_count; i++) {
     const tm_wire_range segment = parser->segments[i].content;
-    if (is_varint_field(tensor->typed_field)) TM_TRY(add_varints(parser, list, segment));
+    if (is_varint_field(tensor->typed_field)) TM_TRY(add_varints(parser, list, tensor, type, segment));
     else TM_TRY(add_fixed(parser, list, tensor, segment, type->number_bytes));
   }
   return TM_OK;

@@ -337,6 +337,41 @@ static void bits_behind_the_last_element(void **state) {
   }
 }
 
+static const char *write_number(uint64_t type, uint64_t number) {
+  gguf_maker tensor = { NULL, 0, 0 }, graph = { NULL, 0, 0 }, model = { NULL, 0, 0 }, numbers = { NULL, 0, 0 };
+  put_natural(&tensor, 1, 1);
+  put_natural(&tensor, 2, type);
+  put_word(&tensor, 8, "w");
+  put_varint(&numbers, number);
+  put_message(&tensor, 5, &numbers);
+  put_message(&graph, 5, &tensor);
+  put_model(&model, &graph);
+  const char *path = scratch_write(&files, "a.onnx", model.bytes, model.size);
+  free(numbers.bytes);
+  free(model.bytes);
+  return path;
+}
+
+/* A number that its type does not hold is no other number; bits of a narrow type may come with a sign or without. */
+static void numbers_beyond_their_type(void **state) {
+  (void)state;
+  static const struct { uint64_t type; int64_t number; bool is_held; } cases[] = {
+    { 10, 65535, true },  { 10, 70000, false }, { 10, -1, true },       { 10, -32768, true }, { 10, -32769, false },
+    { 2, 255, true },     { 2, 256, false },    { 3, -128, true },      { 3, -129, false },   { 5, 40000, true },
+    { 5, 65536, false },  { 6, -1, true },      { 6, INT64_C(1) << 32, false }, { 16, 65536, false }, { 9, 1, true },
+    { 6, INT32_MIN, true }, { 6, (int64_t)INT32_MIN - 1, false } };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const char *path = write_number(cases[i].type, (uint64_t)cases[i].number);
+    tm_archive *archive;
+    if (!cases[i].is_held) {
+      expect_refused(path, TM_ERROR_CORRUPT, "does not hold");
+      continue;
+    }
+    if (open_path(path, &archive) != TM_OK) fail_msg("%lld: %s", (long long)cases[i].number, error.text);
+    tm_archive_close(archive);
+  }
+}
+
 static void the_limit_is_for_structure(void **state) {
   (void)state;
   gguf_maker model = make_numbers(5000);
@@ -487,7 +522,8 @@ int main(void) {
     cmocka_unit_test(data_beside_the_model), cmocka_unit_test(data_that_is_not_there), 
     cmocka_unit_test(truncated_models_open_when_asked), cmocka_unit_test(data_outside_the_folder),
     cmocka_unit_test(data_behind_links), cmocka_unit_test(tensors_may_share_external_data), cmocka_unit_test(a_model_beyond_2_gib),
-    cmocka_unit_test(numbers_of_varying_length), cmocka_unit_test(the_limit_is_for_structure), cmocka_unit_test(many_initializers),
+    cmocka_unit_test(numbers_of_varying_length), cmocka_unit_test(numbers_beyond_their_type),
+    cmocka_unit_test(the_limit_is_for_structure), cmocka_unit_test(many_initializers),
     cmocka_unit_test(bits_behind_the_last_element),
     cmocka_unit_test(a_field_that_claims_more_than_there_is), cmocka_unit_test(long_texts_count_together),
     cmocka_unit_test(long_names_around_short_ones), cmocka_unit_test(functions_of_one_name),
