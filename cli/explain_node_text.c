@@ -169,7 +169,7 @@ static void describe_change(const page *p, uint32_t index, char *text, size_t ca
   if (tm_plan_explanation_change(p->explained->explanation, index, &change) != TM_OK) return;
   tm_plan_explanation_summarize(p->explained->explanation, &summary);
   tm_change_describe(&change, name, sizeof name);
-  tm_difference_describe(summary.total_ns, change.total_ns, difference, sizeof difference);
+  tm_changed_total_describe(&summary, &change, difference, sizeof difference);
   snprintf(text, capacity, "with %s (and a run of the graph would take %s)", name, difference);
 }
 
@@ -208,7 +208,7 @@ static void print_changes(const page *p) {
     if (then.is_farther != 0) continue;
     tm_change_describe(&change, name, sizeof name);
     tm_way_describe(then.device_name, then.lowering, way, sizeof way);
-    tm_difference_describe(summary.total_ns, change.total_ns, difference, sizeof difference);
+    tm_changed_total_describe(&summary, &change, difference, sizeof difference);
     snprintf(text, sizeof text, "%s moves it to %s, and a run of the graph takes %s", name, way, difference);
     tm_printable_sentence(p->stream, "would change it: ", text, p->width);
     any = true;

@@ -230,7 +230,7 @@ static void print_changes(const page *p, const tm_plan_summary *summary) {
     if (change.is_possible == 0 || change.moved_count == 0 || says_nothing_new(&change, &last)) continue;
     last = change;
     tm_change_describe(&change, name, sizeof name);
-    tm_difference_describe(summary->total_ns, change.total_ns, difference, sizeof difference);
+    tm_changed_total_describe(summary, &change, difference, sizeof difference);
     snprintf(text, sizeof text, "%s: %u %s, and a run takes %s", name, change.moved_count,
              change.moved_count == 1 ? "node moves" : "nodes move", difference);
     tm_printable_sentence(p->stream, "would change it: ", text, p->width);

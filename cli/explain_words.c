@@ -46,6 +46,13 @@ void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t
   else snprintf(out, capacity, "%s %s", text, is_less ? "less" : "more");
 }
 
+void tm_changed_total_describe(const tm_plan_summary *summary, const tm_plan_change *change, char *out, size_t capacity) {
+  char       difference[64];
+  const bool is_about = summary->max_memory_bytes != 0 && change->kind != TM_CHANGE_MEMORY && change->total_ns != summary->total_ns;
+  tm_difference_describe(summary->total_ns, change->total_ns, difference, sizeof difference);
+  snprintf(out, capacity, "%s%s", is_about ? "about " : "", difference);
+}
+
 void tm_measured_describe(double correction, double spread, uint64_t samples, char *out, size_t capacity) {
   out[0] = '\0';
   if (samples != 0)

@@ -46,6 +46,8 @@ void tm_explained_absent_print(const tm_explained_graph *explained, tm_output_st
 void tm_change_describe(const tm_plan_change *change, char *out, size_t capacity);
 /* "1.20 ms less", "300 us more", "as long". */
 void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t capacity);
+/* The same of a run after a change; "about" where a limit of memory stays, which a plan of its own may keep to in another way. */
+void tm_changed_total_describe(const tm_plan_summary *summary, const tm_plan_change *change, char *out, size_t capacity);
 /* Everything that was tried: "--accept N0 to N3, --repeats 1 to 1000000". */
 void tm_changes_describe(const tm_explained_graph *explained, char *out, size_t capacity);
 

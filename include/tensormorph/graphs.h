@@ -148,7 +148,8 @@ tm_status tm_graph_bind(tm_graph *graph, uint32_t value, tm_tensor *tensor, tm_e
 
 /*
  * A graph placed on what is there: who runs each node, what is copied when, where everything lies.  Made once, run many times.
- * The same graph, devices, learned costs, options and version give the same plan, bit for bit (tm_plan_digest).
+ * The same graph, devices, learned costs, options and version give the same plan, bit for bit (tm_plan_digest), as long as what is paid
+ * once is: kernels that another plan of the context has prepared cost this one nothing more.
  *
  * The first runs are made with care: devices prove themselves, and kernels that take long to prepare are prepared beside them,
  * while the next best does their work.  From then on a run only replays: values stay where they are used, and nobody is asked

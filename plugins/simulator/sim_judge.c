@@ -340,7 +340,7 @@ static tm_string text_of(uint32_t reasons) {
     { TM_REASON_OPERATION, TM_STRING("not among the operations of the description") },
     { TM_REASON_CONSTANT, TM_STRING("b must be constant: it is packed") },
     { TM_REASON_NUMERICS, TM_STRING("only in a weaker class than is accepted") },
-    { TM_REASON_FORMAT, TM_STRING("only in the formats that its description lists for the operation") },
+    { TM_REASON_FORMAT, TM_STRING("only in the formats that its description lists for the operation, b packed where it says so") },
     { TM_REASON_RANK, TM_STRING("too many axes") },
     { TM_REASON_SHAPE, TM_STRING("an extent that is no multiple of what the unit takes") },
     { TM_REASON_SIZE, TM_STRING("more than fits at once") },

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "schedule/state_readers.h"
 #include "solver/issue_order.h"
@@ -220,7 +221,16 @@ tm_status tm_graph_overlap_find_bound(tm_graph_problem *problem, tm_memory *memo
   return status;
 }
 
-static tm_status time_plans(const tm_graph_problem *problem, tm_memory *memory, tm_arena *arena, const tm_portfolio *portfolio,
+/* Beyond the budgets, of what was judged last. */
+static uint64_t excess_bytes(const referee *r) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < r->problem->memory_count; i++)
+    if (r->residency.peak_bytes[i] > r->problem->budgets[i])
+      bytes = tm_solver_add(bytes, r->residency.peak_bytes[i] - r->problem->budgets[i]);
+  return bytes;
+}
+
+static tm_status time_plans(const tm_graph_problem *problem, tm_memory *memory, tm_arena *arena, tm_portfolio *portfolio,
                             uint64_t than_ns, uint64_t *out_times_ns, tm_error *error) {
   referee r;
   arrangement one = { 0 };
@@ -233,11 +243,14 @@ static tm_status time_plans(const tm_graph_problem *problem, tm_memory *memory, 
     if (out_times_ns[i] >= than_ns) continue;
     TM_TRY(hand_out(&r, &portfolio->plans[i], &one, error));
     out_times_ns[i] = one.total_ns;
+    if (one.fits) continue;
+    judge(&r, &one);
+    portfolio->plans[i].excess_bytes = tm_max_u64(portfolio->plans[i].excess_bytes, excess_bytes(&r));
   }
   return TM_OK;
 }
 
-tm_status tm_graph_overlap_time(const tm_graph_problem *problem, tm_memory *memory, const tm_portfolio *portfolio, uint64_t than_ns,
+tm_status tm_graph_overlap_time(const tm_graph_problem *problem, tm_memory *memory, tm_portfolio *portfolio, uint64_t than_ns,
                                 uint64_t *out_times_ns, tm_error *error) {
   tm_arena arena;
   tm_arena_init(&arena, memory);

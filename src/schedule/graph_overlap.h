@@ -22,8 +22,8 @@ tm_status tm_graph_overlap_improve(tm_graph_problem *problem, tm_memory *memory,
 tm_status tm_graph_overlap_find_bound(tm_graph_problem *problem, tm_memory *memory, uint64_t *out_bound_ns, tm_error *error);
 
 /* What each plan of a portfolio (with lists, for a problem with the thread) takes: in its own order, and where that is less than
-   `than_ns` in the one in which a thread can hand it out.   TM_ERROR_NO_MEMORY */
-tm_status tm_graph_overlap_time(const tm_graph_problem *problem, tm_memory *memory, const tm_portfolio *portfolio, uint64_t than_ns,
+   `than_ns` in the one in which a thread can hand it out; what it needs beyond the budgets then counts as excess, too.   TM_ERROR_NO_MEMORY */
+tm_status tm_graph_overlap_time(const tm_graph_problem *problem, tm_memory *memory, tm_portfolio *portfolio, uint64_t than_ns,
                                 uint64_t *out_times_ns, tm_error *error);
 
 /* Fills in what a choice takes from its labels and its order. */

@@ -193,8 +193,32 @@ static uint32_t count_sooner(const tm_plan_explanation *explanation) {
   return sooner;
 }
 
+static uint64_t largest_peak(const tm_plan_explanation *explanation) {
+  tm_explained_memory memory = { .struct_size = sizeof memory };
+  uint64_t largest = 0;
+  for (uint32_t i = 0; tm_plan_explanation_memory(explanation, i, &memory) == TM_OK; i++)
+    if (memory.peak_bytes > largest) largest = memory.peak_bytes;
+  return largest;
+}
+
+/* Nor within a limit of memory that some of them do not keep to.  Whether any limit had a plan. */
+static bool is_none_sooner_within(tm_graph *graph, uint64_t peak_bytes) {
+  bool any = false;
+  for (uint32_t eighths = 3; eighths < 8; eighths++) {
+    tm_plan_options options = LAZY_OPTIONS;
+    tm_plan_explanation *explanation = NULL;
+    options.max_memory_bytes = peak_bytes / 8 * eighths;
+    if (options.max_memory_bytes == 0 || tm_graph_explain(graph, &options, &explanation, NULL) != TM_OK) continue;
+    assert_int_equal(count_sooner(explanation), 0);
+    tm_plan_explanation_destroy(explanation);
+    any = true;
+  }
+  return any;
+}
+
 /* What a thread cannot hand out in time is not over as soon as an ideal order has it. */
 static void no_rejected_plan_is_sooner(void **state) {
+  uint32_t limited = 0;
   (void)state;
   const lazy_control controls[] = { { .cost_spread_ns = 100000, .cost_seed = 11, .aliases = 1, .is_prompt = 1 },
                                     { .cost_spread_ns = 100000, .cost_seed = 11 },
@@ -208,9 +232,11 @@ static void no_rejected_plan_is_sooner(void **state) {
     plan_case_build(&one, machine.context, seed, 5 + (uint32_t)seed % 30);
     tm_plan_explanation *explanation = explain(one.graph, &options);
     assert_int_equal(count_sooner(explanation), 0);
+    limited += is_none_sooner_within(one.graph, largest_peak(explanation));
     tm_plan_explanation_destroy(explanation);
     plan_case_destroy(&one);
   }
+  assert_true(limited > 5);
   lazy_case_close(&machine);
 }
 
