@@ -178,68 +178,6 @@ static void expect_moves_in_turn(const tm_plan_explanation *explanation) {
   }
 }
 
-/* ---- what was rejected ---- */
-
-/* None of them would be over sooner as one thread hands it out, and none is told twice. */
-static uint32_t count_sooner(const tm_plan_explanation *explanation) {
-  const tm_plan_summary summary = summary_of(explanation);
-  tm_rejected_plan plan = { .struct_size = sizeof plan }, other = { .struct_size = sizeof other };
-  uint32_t sooner = 0;
-  for (uint32_t i = 0; tm_plan_explanation_rejected(explanation, i, &plan) == TM_OK; i++) {
-    sooner += plan.total_ns < summary.total_ns && plan.excess_bytes == 0;
-    for (uint32_t k = 0; k < i && tm_plan_explanation_rejected(explanation, k, &other) == TM_OK; k++)
-      assert_true(other.device != plan.device || strcmp(other.name, plan.name) != 0);
-  }
-  return sooner;
-}
-
-static uint64_t largest_peak(const tm_plan_explanation *explanation) {
-  tm_explained_memory memory = { .struct_size = sizeof memory };
-  uint64_t largest = 0;
-  for (uint32_t i = 0; tm_plan_explanation_memory(explanation, i, &memory) == TM_OK; i++)
-    if (memory.peak_bytes > largest) largest = memory.peak_bytes;
-  return largest;
-}
-
-/* Nor within a limit of memory that some of them do not keep to.  Whether any limit had a plan. */
-static bool is_none_sooner_within(tm_graph *graph, uint64_t peak_bytes) {
-  bool any = false;
-  for (uint32_t eighths = 3; eighths < 8; eighths++) {
-    tm_plan_options options = LAZY_OPTIONS;
-    tm_plan_explanation *explanation = NULL;
-    options.max_memory_bytes = peak_bytes / 8 * eighths;
-    if (options.max_memory_bytes == 0 || tm_graph_explain(graph, &options, &explanation, NULL) != TM_OK) continue;
-    assert_int_equal(count_sooner(explanation), 0);
-    tm_plan_explanation_destroy(explanation);
-    any = true;
-  }
-  return any;
-}
-
-/* What a thread cannot hand out in time is not over as soon as an ideal order has it. */
-static void no_rejected_plan_is_sooner(void **state) {
-  uint32_t limited = 0;
-  (void)state;
-  const lazy_control controls[] = { { .cost_spread_ns = 100000, .cost_seed = 11, .aliases = 1, .is_prompt = 1 },
-                                    { .cost_spread_ns = 100000, .cost_seed = 11 },
-                                    { .cost_spread_ns = 100000, .cost_seed = 11, .aliases = 1, .is_host = 1 } };
-  lazy_case machine = { .context = NULL };
-  memcpy(machine.controls, controls, sizeof controls);
-  lazy_case_open(&machine);
-  for (uint64_t seed = 1; seed <= TM_WHOLE_OR_PART(100, 30); seed++) {
-    plan_case one;
-    const tm_plan_options options = LAZY_OPTIONS;
-    plan_case_build(&one, machine.context, seed, 5 + (uint32_t)seed % 30);
-    tm_plan_explanation *explanation = explain(one.graph, &options);
-    assert_int_equal(count_sooner(explanation), 0);
-    limited += is_none_sooner_within(one.graph, largest_peak(explanation));
-    tm_plan_explanation_destroy(explanation);
-    plan_case_destroy(&one);
-  }
-  assert_true(limited > 5);
-  lazy_case_close(&machine);
-}
-
 /* Where all is on one device nothing is done at the same time, though it could be; and what was never measured spreads by nothing. */
 static void what_does_not_overlap_is_not_said_to(void **state) {
   (void)state;
@@ -797,7 +735,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(all_adds_up_where_things_overlap),
     cmocka_unit_test(all_adds_up_where_nothing_does),
-    cmocka_unit_test(no_rejected_plan_is_sooner),
     cmocka_unit_test(what_does_not_overlap_is_not_said_to),
     cmocka_unit_test(changes_are_what_they_would_be),
     cmocka_unit_test(the_requirement_that_moves_a_node_is_named),
