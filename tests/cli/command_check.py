@@ -4,12 +4,10 @@
 import json
 import math
 import os
-import pathlib
 import re
 import signal
 import struct
 import subprocess
-import time
 
 import harness
 
@@ -601,21 +599,8 @@ class Check(harness.CommandTest):
         path = self.safetensors("sparse.safetensors", tensors or equal)
         process = subprocess.Popen([harness.COMMAND, "check", path, *arguments], env=self.environment(), stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-        deadline = time.monotonic() + 60
-        while process.poll() is None and not self.has_open(process, path) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(0.3)
-        self.assertIsNone(process.poll(), "it ended before anything could happen to it")
+        self.wait_until_at_work(process, path)
         return process, path
-
-    def has_open(self, process, path):
-        """Whether it is at work: on a busy machine that takes a while."""
-        process_folder = pathlib.Path("/proc") / str(process.pid)
-        try:
-            return path.name in (process_folder / "maps").read_text() or \
-                   any(os.readlink(one) == str(path) for one in (process_folder / "fd").iterdir())
-        except OSError:
-            return False
 
     def test_interrupt(self):
         process, _ = self.start("--json")

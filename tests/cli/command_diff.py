@@ -11,7 +11,6 @@ import re
 import signal
 import struct
 import subprocess
-import time
 
 import harness
 
@@ -741,8 +740,7 @@ class Diff(harness.CommandTest):
             stderr=subprocess.PIPE,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
-        time.sleep(0.5)
-        self.assertIsNone(process.poll(), "it ended before anything could happen to it")
+        self.wait_until_at_work(process, paths[1])
         return process, paths
 
     def test_interrupt(self):

@@ -238,7 +238,7 @@ class Stats(harness.CommandTest):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        time.sleep(0.5)
+        self.wait_until_at_work(process, path)
         os.truncate(path, 1 << 20)
         out, err = process.communicate()
         self.assertEqual(process.returncode, 3, err)

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 COMMAND = os.environ.get("TM_COMMAND", "")
@@ -71,6 +72,21 @@ class CommandTest(unittest.TestCase):
                 interrupted = True
         os.close(terminal)
         return os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1]), text.decode()
+
+    def wait_until_at_work(self, process, path):
+        """Until it has opened the file, which on a busy machine takes a while, and a little longer."""
+        def has_open():
+            folder = pathlib.Path("/proc") / str(process.pid)
+            try:
+                return pathlib.Path(path).name in (folder / "maps").read_text() or \
+                       any(os.readlink(one) == str(path) for one in (folder / "fd").iterdir())
+            except OSError:
+                return False
+        deadline = time.monotonic() + 60
+        while process.poll() is None and not has_open() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        self.assertIsNone(process.poll(), "it ended before anything could happen to it")
 
     def json_of(self, *arguments, code=0, **variables):
         return json.loads(self.run_command(*arguments, "--json", code=code, **variables)[0])
