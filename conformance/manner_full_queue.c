@@ -197,10 +197,10 @@ static bool find_blocking(filling *f, uint32_t *out_launch) {
     if (!is_pending(f->s, &oldest)) oldest = ticket;
   }
   f->was_full |= status == TM_BUSY;
-  if (status != TM_OK && status != TM_BUSY)
-    return trial_fail(&f->run->t, "a %s behind long work gave %d (%s)", filler_names[f->what], status, f->s->text);
+  if (status != TM_OK && status != TM_BUSY)       /* what is queued is waited for all the same: nothing is taken from under it */
+    (void)trial_fail(&f->run->t, "%s behind long work gave %d (%s)", filler_names[f->what], status, f->s->text);
   if (l.count != 0) (void)SUBJECT_CALL(f->s, wait)(f->s->device, l.tickets, l.count, TM_WAIT_FOREVER);
-  return quieten(f, &ticket);
+  return quieten(f, &ticket) && !f->run->t.failed;
 }
 
 static bool is_about(uint32_t launch, uint32_t first) {

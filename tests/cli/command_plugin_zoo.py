@@ -203,6 +203,7 @@ MISBEHAVING = {
         for slip in ("yes", "no", "less")
     },
     **{f"offsets/offsets_of_{bits}_bits": (1, r"FAILED neg f32,f32 .*wrote \d+ bytes before its output", NEG) for bits in (12, 16)},
+    "offsets/full_for_good": (1, r"FAILED full-queue: [a-z]+ behind long work gave -3 \(\)\n", ("--only", "full-queue")),
     "offsets/idle_flush": (1, r"FAILED order: flushed work does not begin before it is waited for, 3 times of 3\n", ("--only", "order")),
     "sly/falls_back": (1, r"FAILED calls: device_info: the epoch fell from 2 to 1\n", NEG),
     "sly/answers_fall_back": (1, r"FAILED calls: query: answers for epoch 2 after an answer for epoch 3\n", NEG),

@@ -5,6 +5,7 @@
  * four bytes, whatever lay behind an output's end.
  */
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "zoo.h"
@@ -15,6 +16,10 @@
 
 #ifndef ZOO_IDLE_FLUSH
 #define ZOO_IDLE_FLUSH 0
+#endif
+
+#ifndef ZOO_FULL
+#define ZOO_FULL TM_BUSY        /* what a full queue says */
 #endif
 
 #define QUEUES 2u
@@ -86,7 +91,10 @@ static tm_status far_open(tm_backend *backend, uint32_t index, tm_device **out_d
   return TM_OK;
 }
 
+/* Of what is queued nothing may be left by then: one that says otherwise of a full queue is not forgiving. */
 static void far_close(tm_device *device) {
+  for (uint32_t i = 0; i < QUEUES && ZOO_FULL != TM_BUSY; i++)
+    if (device->queues[i].issued != device->queues[i].done) abort();
   pthread_mutex_destroy(&device->lock);
   device->host->free(device->host->context, device, sizeof *device);
 }
@@ -214,7 +222,7 @@ static tm_status enqueue(tm_device *device, uint32_t index, work *item, const tm
   if (index >= QUEUES) return TM_ERROR_ARGUMENT;
   pthread_mutex_lock(&device->lock);
   queue *q = &device->queues[index];
-  tm_status status = q->issued - q->done == ROOM ? TM_BUSY : TM_OK;
+  tm_status status = q->issued - q->done == ROOM ? ZOO_FULL : TM_OK;
   if (status == TM_OK && !take_waits(device, waits, wait_count, item)) status = TM_ERROR_ARGUMENT;
   if (status == TM_OK) {
     q->items[q->issued % ROOM] = *item;
