@@ -58,7 +58,7 @@ static void no_rejected_plan_is_sooner(void **state) {
     tm_plan_explanation *explanation = NULL;
     assert_int_equal(tm_graph_explain(one.graph, &options, &explanation, NULL), TM_OK);
     assert_int_equal(count_sooner(explanation), 0);
-    if (seed % 5 == 0) limited += is_none_sooner_within(one.graph, largest_peak(explanation));
+    if (seed % 6 == 0) limited += is_none_sooner_within(one.graph, largest_peak(explanation));
     tm_plan_explanation_destroy(explanation);
     plan_case_destroy(&one);
   }
