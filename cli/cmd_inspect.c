@@ -268,8 +268,8 @@ static int complain_incomplete(const inspection *inspect) {
       "%s: truncated: %llu of %llu tensors %s incomplete; the first is %.200s, bytes %llu to %llu of a file of %llu; "
       "fetch the file again",
       file.path, (unsigned long long)inspect->about.incomplete_count, (unsigned long long)inspect->about.tensor_count,
-      inspect->about.incomplete_count == 1 ? "is" : "are", tensor.name, (unsigned long long)tensor.offset, (unsigned long long)(tensor.offset + tensor.bytes),
-      (unsigned long long)file.bytes);
+      inspect->about.incomplete_count == 1 ? "is" : "are", tensor.name, (unsigned long long)tensor.offset,
+      (unsigned long long)(tensor.offset + tensor.bytes), (unsigned long long)file.bytes);
 }
 
 static int print(inspection *inspect, tm_error *error) {

@@ -142,7 +142,7 @@ CPU_INLINE void q6_k_block(const unsigned char *block, float *to) {
 CPU_INLINE __m128i steps(void) { return _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113); }
 CPU_INLINE __m128i twice_e2m1(void) { return _mm_setr_epi8(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12); }
 
-/* 16 values; the low halves of two registers of 8 nibbles, or one of 16. */
+/* 16 values, of a nibble in each byte. */
 CPU_INLINE void put_steps(__m128i nibbles, __m128i table, float scale, float *to) {
   const __m128i values = _mm_shuffle_epi8(table, nibbles);
   const __m256 factor = _mm256_set1_ps(scale);

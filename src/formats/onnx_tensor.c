@@ -196,11 +196,12 @@ static tm_status add_run(tm_onnx *parser, run_list *list, tm_wire_range range) {
   return TM_OK;
 }
 
-/* Whether so many bytes hold it, with a sign or without: some write the bits of 16-bit floats as signed numbers. */
+/* Whether so many bytes hold it, with a sign or without: some write the bits of 16-bit floats as signed numbers, and some the sign of a
+   number of 32 bits no further than these. */
 static bool fits(uint64_t number, uint32_t bytes) {
   const uint32_t bits = 8 * bytes;
-  if (bits >= 64) return true;
-  return number >> bits == 0 || ~number >> (bits - 1) == 0;
+  const uint64_t wide = number >> 32 == 0 ? (uint64_t)(int64_t)(int32_t)(uint32_t)number : number;
+  return bits >= 64 || number >> bits == 0 || ~wide >> (bits - 1) == 0;
 }
 
 /* Counts what lies in a segment, and keeps in mind where every so many numbers begin. */

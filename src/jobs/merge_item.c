@@ -70,6 +70,13 @@ static void name_passed_over(const decision *d, const tm_merge_part *copied, cha
   (void)snprintf(out_text, capacity, "%s%s", names[0] == '\0' ? "" : ", and not from ", names);
 }
 
+/* What the item is as large as. */
+static void take_shape(decision *d, const tm_archive_tensor *tensor) {
+  d->item->rank = tensor->rank;
+  d->item->dims = tensor->dims;
+  d->item->element_count = d->item->common_count = tensor->element_count;
+}
+
 /* Nothing but this part is left, as it is. */
 static void copy_part(decision *d, tm_merge_part part) {
   d->parts.items[0] = part;
@@ -421,6 +428,7 @@ static tm_status decide_unwritable(decision *d) {
                  tm_format_find(item->format)->name);
   if (are_equal) copy_part(d, d->parts.items[0]);
   else TM_TRY(decide_other(d, TM_MERGE_MISMATCH_TYPE, &d->lead, what));
+  if (item->action == TM_MERGE_ACTION_COPY) take_shape(d, d->parts.items[0].tensor);    /* all of it, whatever rows a result had had */
   item->format = d->parts.items[0].tensor->format;
   return TM_OK;
 }
@@ -533,13 +541,6 @@ static tm_status keep_inputs(decision *d) {
   inputs[d->parts.count].weight = 1;
   item->rest = &inputs[d->parts.count];
   return TM_OK;
-}
-
-/* What any of those has that take part, for lack of anything better. */
-static void take_shape(decision *d, const tm_archive_tensor *tensor) {
-  d->item->rank = tensor->rank;
-  d->item->dims = tensor->dims;
-  d->item->element_count = d->item->common_count = tensor->element_count;
 }
 
 /* Before parts are sorted or dropped. */

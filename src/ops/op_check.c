@@ -39,7 +39,7 @@ static const struct { uint32_t set; const char *name; } set_names[] = {
   { TM_SET_INTEGER, "integer" },
   { TM_SET_BOOL, "bool" },
   { TM_SET_INTEGER_4, "4-bit integer" },
-  { TM_SET_BLOCK, "block format" },
+  { TM_SET_ANY_BLOCK, "block format" },
   { TM_SET_PLAIN_OPAQUE, "other plain format" },
   { TM_SET_BLOCK_OPAQUE, "other packed format" },
 };
@@ -51,8 +51,8 @@ const char *tm_format_set_name(uint32_t set, char *text) {
   text[0] = '\0';
   (void)tm_format_list_blocks((set & TM_SET_BLOCK_READ) == 0, blocks, sizeof blocks);
   for (size_t i = 0; i < sizeof set_names / sizeof set_names[0]; i++) {
-    const bool is_blocks = set_names[i].set == TM_SET_BLOCK;
-    if ((set & set_names[i].set) == 0 && !(is_blocks && (set & TM_SET_BLOCK_READ) != 0)) continue;
+    const bool is_blocks = set_names[i].set == TM_SET_ANY_BLOCK;
+    if ((set & set_names[i].set) == 0) continue;
     length += (size_t)snprintf(text + length, TM_SET_NAME_BYTES - length, "%s%s%s%s%s", length == 0 ? "" : " or ", set_names[i].name,
                                is_blocks ? " (" : "", is_blocks ? blocks : "", is_blocks ? ")" : "");
   }

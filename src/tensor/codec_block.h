@@ -4,7 +4,6 @@
 #ifndef TM_TENSOR_CODEC_BLOCK_H
 #define TM_TENSOR_CODEC_BLOCK_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "tensor/block_scale.h"

@@ -359,6 +359,7 @@ static void numbers_beyond_their_type(void **state) {
     { 10, 65535, true },  { 10, 70000, false }, { 10, -1, true },       { 10, -32768, true }, { 10, -32769, false },
     { 2, 255, true },     { 2, 256, false },    { 3, -128, true },      { 3, -129, false },   { 5, 40000, true },
     { 5, 65536, false },  { 6, -1, true },      { 6, INT64_C(1) << 32, false }, { 16, 65536, false }, { 9, 1, true },
+    { 10, INT64_C(0xffffffff), true }, { 3, INT64_C(0xffffff80), true }, { 3, INT64_C(0xffffff7f), false },
     { 6, INT32_MIN, true }, { 6, (int64_t)INT32_MIN - 1, false } };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const char *path = write_number(cases[i].type, (uint64_t)cases[i].number);

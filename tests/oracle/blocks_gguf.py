@@ -73,7 +73,21 @@ def check_merge(folder, paths, models):
     assert "not written by this version" in refused.stdout + refused.stderr, refused
     assert not (folder / "out.gguf").exists()
     run("merge", paths[0], paths[0], "--linear", "-o", folder / "out.gguf")     # equal blocks stay blocks
-    assert run("diff", paths[0], folder / "out.gguf", "--quiet")
+    run("diff", paths[0], folder / "out.gguf", "--exact", "--quiet")
+    check_copies(folder, models[0]["blk.q4_k"])
+
+
+def check_copies(folder, one):
+    """What is copied instead is copied whole, with fewer or with more rows than the others have."""
+    row = len(one.data) // len(one.values)
+    shorter = made.Stored(one.kind, (5, one.values.shape[1]), one.data[-5 * row:], None)
+    pair = [folder / "long.gguf", folder / "short.gguf"]
+    for path, tensor in zip(pair, (one, shorter)):
+        made.write(path, {"w": tensor})
+    for models in (pair, pair[::-1]):
+        for rows in ("common", "lead", "longest"):
+            run("merge", *models, "--linear", "--rows", rows, "--other", "copy", "--force", "-o", folder / "copied.gguf")
+            run("diff", models[0], folder / "copied.gguf", "--exact", "--quiet")
 
 
 def read_safetensors(path):
